@@ -80,7 +80,7 @@ impl McpHttp {
         let message = match rpc::parse(body) {
             Ok(message) => message,
             Err(invalid) => {
-                let text = invalid.to_response().to_string();
+                let text = rpc::to_text(&invalid.to_response());
                 return Reply::json(StatusCode::BAD_REQUEST, text);
             }
         };
@@ -327,7 +327,7 @@ fn whole(id: &Value, outcome: RequestResult) -> Reply {
         Ok(_) => StatusCode::OK,
         Err(failure) => status_of(failure),
     };
-    Reply::json(status, response(id, outcome).to_string())
+    Reply::json(status, rpc::to_text(&response(id, outcome)))
 }
 
 fn status_of(failure: &RpcFailure) -> StatusCode {
@@ -339,7 +339,7 @@ fn refuse(failure: &RpcFailure) -> Reply {
 }
 
 fn refuse_id(id: &Value, failure: &RpcFailure) -> Reply {
-    Reply::json(status_of(failure), failure.to_response(id).to_string())
+    Reply::json(status_of(failure), rpc::to_text(&failure.to_response(id)))
 }
 
 fn not_allowed(allow: &str) -> Reply {

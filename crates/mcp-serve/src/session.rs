@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use proofhouse_protocol::mcp::McpLogLevel;
+use proofhouse_protocol::rpc;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -95,7 +96,7 @@ impl McpSession {
             return Err(CallRefusal::Ended);
         }
         let key = match key {
-            Some(id) => id.to_string(),
+            Some(id) => rpc::plain_id(id).to_string(),
             None => format!("-{}", unique()),
         };
         if state.calls.contains_key(&key) {

@@ -30,7 +30,7 @@ pub(super) struct ClientGone;
 
 impl ServerOutlet {
     pub(super) async fn send(&self, message: &Value) -> Result<(), ClientGone> {
-        let text = message.to_string();
+        let text = rpc::to_text(message);
         match self {
             Self::Events(writer, _) => {
                 let written = writer.write(SseEvent::data(text).encode()).await;

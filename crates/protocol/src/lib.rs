@@ -32,6 +32,8 @@
 #[macro_use]
 mod names;
 
+mod exact_id;
+
 pub mod a2a;
 pub mod ag_ui;
 pub mod assembly;

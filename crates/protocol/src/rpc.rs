@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::exact_id;
+
 /// The text is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
 /// The JSON is not a request.
@@ -18,7 +20,8 @@ pub const INTERNAL_ERROR: i64 = -32603;
 pub enum RpcMessage {
     /// A call that wants an answer.
     Request {
-        /// The id, as it was written.
+        /// The id. Numbers that no machine number holds are carried in a form of their own: [`to_text`] writes them as
+        /// they were, and [`plain_id`] has the nearest value.
         id: Value,
         /// The method.
         method: String,
@@ -170,7 +173,18 @@ impl InvalidMessage {
 pub fn parse(text: &[u8]) -> Result<RpcMessage, InvalidMessage> {
     let value =
         serde_json::from_slice(text).map_err(|error| InvalidMessage::NotJson(error.to_string()))?;
-    from_value(value)
+    match from_value(value) {
+        Ok(RpcMessage::Request { id, method, params }) => Ok(RpcMessage::Request {
+            id: exact_id::carried(id, text),
+            method,
+            params,
+        }),
+        Err(InvalidMessage::NotRpc { reason, id }) => Err(InvalidMessage::NotRpc {
+            reason,
+            id: exact_id::carried(id, text),
+        }),
+        other => other,
+    }
 }
 
 /// Reads a message that is JSON already.
@@ -220,6 +234,45 @@ pub fn from_value(value: Value) -> Result<RpcMessage, InvalidMessage> {
 
 fn is_id(id: &Value) -> bool {
     id.is_string() || id.is_number()
+}
+
+/// The text of a message, with its id as the other end wrote it.
+///
+/// ```
+/// use proofhouse_protocol::rpc::{self, RpcMessage};
+/// use serde_json::json;
+///
+/// let asked = br#"{"jsonrpc": "2.0", "id": 123456789012345678901234567890, "method": "ping"}"#;
+/// let Ok(RpcMessage::Request { id, .. }) = rpc::parse(asked) else { panic!() };
+/// let answer = rpc::to_text(&rpc::response(&id, json!({})));
+/// assert_eq!(answer, r#"{"jsonrpc":"2.0","id":123456789012345678901234567890,"result":{}}"#);
+/// ```
+#[must_use]
+pub fn to_text(message: &Value) -> String {
+    let Value::Object(object) = message else {
+        return message.to_string();
+    };
+    let fields = object.iter().map(|(key, value)| {
+        let value = if key == "id" {
+            id_text(value)
+        } else {
+            value.to_string()
+        };
+        format!("{}:{value}", Value::from(key.as_str()))
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
+/// An id as the other end wrote it.
+#[must_use]
+pub fn id_text(id: &Value) -> String {
+    exact_id::text_of(id)
+}
+
+/// An id as one value among others; very long numbers lose digits.
+#[must_use]
+pub fn plain_id(id: &Value) -> Value {
+    exact_id::plain(id)
 }
 
 /// A request.

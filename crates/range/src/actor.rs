@@ -8,6 +8,7 @@ use proofhouse_oatf::{
     Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel, Mode,
     Protocol, ProtocolEvent, evaluate_extractor, interpolate_template, interpolate_value,
 };
+use proofhouse_wire::server::TrafficBudget;
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::Value;
@@ -34,6 +35,8 @@ pub(crate) struct RunShared {
     pub(crate) twin_baseline: Option<TwinBaseline>,
     pub(crate) generation: Option<Arc<dyn GenerationProvider>>,
     pub(crate) limits: WireLimits,
+    /// The room that large messages to all servers have.
+    pub(crate) traffic: Arc<TrafficBudget>,
     pub(crate) check_origin: bool,
     /// Whether an actor speaks over our own standard input and output.
     pub(crate) over_stdio: bool,
@@ -151,6 +154,12 @@ impl ActorContext {
     #[must_use]
     pub fn limits(&self) -> &WireLimits {
         &self.inner.shared.limits
+    }
+
+    /// The room for large messages that all servers of the run have together.
+    #[must_use]
+    pub fn traffic(&self) -> Arc<TrafficBudget> {
+        Arc::clone(&self.inner.shared.traffic)
     }
 
     /// The document that is being run.

@@ -12,6 +12,7 @@ use proofhouse_detect::{
     BuildError, DocumentVerdict, Redactor, Scanner, TraceMessage, TraceWriter,
 };
 use proofhouse_oatf::{Document, GenerationProvider, Mode, SemanticEvaluator};
+use proofhouse_wire::server::TrafficBudget;
 use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
@@ -436,6 +437,7 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<RunShare
             .and_then(|twin| TwinBaseline::of(document, &twin)),
         generation: options.generation.take(),
         limits: options.limits.clone(),
+        traffic: TrafficBudget::new(&options.limits),
         check_origin: options.check_origin,
         settle: options.settle,
         presence: watch::Sender::new(Presence::default()),

@@ -1,7 +1,13 @@
 //! An HTTP server for drivers: whole requests in, whole or streamed replies out.
 
+mod body;
+mod connection;
+mod connections;
+mod fair_gate;
+mod large;
+mod traffic;
+
 use std::any::Any;
-use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -11,16 +17,17 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::connection::Connection;
+use self::connections::ConnectionSeats;
 use crate::WireLimits;
-use crate::slow_client::SlowClientGuard;
+
+pub use self::fair_gate::RequestLane;
+pub use self::traffic::{BodyPermit, TrafficBudget};
 
 /// Pieces of a stream that wait for a slow reader.
 const STREAM_QUEUE: usize = 64;
@@ -40,6 +47,9 @@ pub struct Request {
     pub body: Result<Bytes, BodyProblem>,
     /// Who sent it.
     pub peer: SocketAddr,
+    /// The room that the body takes. It is given back once the answer was sent; who keeps the body for longer keeps a
+    /// copy of this.
+    pub permit: BodyPermit,
 }
 
 impl Request {
@@ -62,6 +72,9 @@ pub enum BodyProblem {
     /// It did not arrive in time.
     #[error("the body did not arrive in time")]
     TooSlow,
+    /// Others hold so much that it could not be read.
+    #[error("there is no room for the body: too many large ones are under way")]
+    NoRoom,
     /// The connection broke.
     #[error("the body broke off: {0}")]
     Broken(String),
@@ -74,6 +87,7 @@ impl BodyProblem {
         match self {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken(_) => StatusCode::BAD_REQUEST,
         }
     }
@@ -255,7 +269,15 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one request.
     fn handle(&self, request: Request) -> impl Future<Output = Reply> + Send;
 
-    /// Hears of a connection that did not speak HTTP or broke.
+    /// Who a request belongs to: where there is not enough room for everybody, each has a share. By default every
+    /// connection is on its own.
+    fn lane(&self, headers: &HeaderMap, peer: SocketAddr) -> RequestLane {
+        let _ = headers;
+        RequestLane::new(peer.to_string())
+    }
+
+    /// Hears of a connection that did not speak HTTP or broke in the middle of something. One that is closed while
+    /// nothing is under way is not broken.
     fn broken(&self, peer: SocketAddr, reason: &str) {
         let _ = (peer, reason);
     }
@@ -293,109 +315,58 @@ impl BoundServer {
         limits: WireLimits,
         cancelled: CancellationToken,
     ) {
-        let room = Arc::new(Semaphore::new(limits.max_connections));
+        let traffic = TrafficBudget::new(&limits);
+        self.serve_within(handler, limits, traffic, cancelled).await;
+    }
+
+    /// The same with a budget that it has in common with other servers.
+    pub async fn serve_within<H: Handler>(
+        self,
+        handler: Arc<H>,
+        limits: WireLimits,
+        traffic: Arc<TrafficBudget>,
+        cancelled: CancellationToken,
+    ) {
+        let seats = ConnectionSeats::new(&limits);
         let limits = Arc::new(limits);
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 () = cancelled.cancelled() => break,
-                accepted = accept(&self.listener, &room) => accepted,
+                accepted = self.listener.accept() => accepted,
                 Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             };
-            let Some((stream, peer, permit)) = accepted else {
+            let Ok((stream, peer)) = accepted else {
+                // Out of file descriptors, most likely: others must finish first.
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 continue;
             };
-            let (handler, limits) = (Arc::clone(&handler), Arc::clone(&limits));
+            let seat = tokio::select! {
+                () = cancelled.cancelled() => break,
+                seat = seats.admit() => seat,
+            };
+            let connection = Connection {
+                peer,
+                watch: Arc::clone(&seat.0),
+                handler: Arc::clone(&handler),
+                limits: Arc::clone(&limits),
+                traffic: Arc::clone(&traffic),
+            };
             connections.spawn(async move {
-                serve_connection(stream, peer, &*handler, &limits).await;
-                drop(permit);
+                connection.serve(stream).await;
+                drop(seat);
             });
         }
         connections.shutdown().await;
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(room).acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, peer)) => Some((stream, peer, permit)),
-        Err(_) => {
-            // Out of file descriptors, most likely: others must finish first.
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            None
-        }
-    }
-}
-
-async fn serve_connection<H: Handler>(
-    stream: TcpStream,
-    peer: SocketAddr,
-    handler: &H,
-    limits: &WireLimits,
-) {
-    // Small events must not wait for the acknowledgement of the ones before.
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(
-        |request: hyper::Request<hyper::body::Incoming>| async move {
-            let (parts, body) = request.into_parts();
-            let request = Request {
-                method: parts.method,
-                path: parts.uri.path().to_owned(),
-                query: parts.uri.query().map(str::to_owned),
-                headers: parts.headers,
-                body: read_body(body, limits).await,
-                peer,
-            };
-            let reply = handler.handle(request).await;
-            Ok::<_, Infallible>(respond(reply))
-        },
-    );
-    let served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
-        .max_headers(limits.max_headers)
-        .max_buf_size(limits.max_header_bytes.max(8192))
-        .serve_connection(
-            TokioIo::new(SlowClientGuard::new(stream, limits.idle_timeout)),
-            service,
-        )
-        .await;
-    if let Err(error) = served {
-        handler.broken(peer, &error.to_string());
-    }
-}
-
-async fn read_body(body: hyper::body::Incoming, limits: &WireLimits) -> Result<Bytes, BodyProblem> {
-    if body.is_end_stream() {
-        return Ok(Bytes::new());
-    }
-    let limit = limits.max_message_bytes;
-    let reading = Limited::new(body, limit).collect();
-    match tokio::time::timeout(limits.body_timeout, reading).await {
-        Err(_) => Err(BodyProblem::TooSlow),
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(BodyProblem::TooLarge { limit }),
-        Ok(Err(error)) => Err(BodyProblem::Broken(error.to_string())),
-    }
-}
-
-fn respond(reply: Reply) -> hyper::Response<WireBody> {
-    let mut response = hyper::Response::new(WireBody {
-        body: Some(reply.body),
-        _guard: reply.guard,
-    });
-    *response.status_mut() = reply.status;
-    *response.headers_mut() = reply.headers;
-    response
-}
-
-/// A [`Body`] as hyper asks for it.
+/// A [`Reply`]'s body as hyper asks for it.
 struct WireBody {
     body: Option<ReplyBody>,
     _guard: Guard,
+    /// What the request holds until it is answered.
+    _held: (BodyPermit, connection::AnswerEnd),
 }
 
 /// Makes hyper close the connection.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{McpParty, McpRevision, meta};
+use crate::rpc;
 
 /// Resources that one subscription is heard for; a client could ask for any number.
 const MAX_RESOURCES: usize = 1_000;
@@ -161,7 +162,10 @@ pub fn tag_params(params: &Value, subscription: &Value) -> Value {
     };
     let meta = params.entry(meta::KEY).or_insert_with(|| json!({}));
     if let Value::Object(meta) = meta {
-        meta.insert(meta::SUBSCRIPTION_ID.to_owned(), subscription.clone());
+        meta.insert(
+            meta::SUBSCRIPTION_ID.to_owned(),
+            rpc::plain_id(subscription),
+        );
     }
     Value::Object(params)
 }

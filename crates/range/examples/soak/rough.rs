@@ -21,11 +21,18 @@ pub(crate) const ATTACKS: &[Attack] = &[
     attack!(deep_json, "depth"),
     attack!(batches, "batch"),
     attack!(wrong_methods),
+    attack!(wrong_hosts, "hosts"),
+    attack!(expected_bodies, "expected_size"),
+    attack!(held_bodies, "bytes_in_flight"),
+    attack!(resting_clients),
     attack!(crowd),
 ];
 
-/// The one that can tell that the server is full only while there is nobody else.
-pub(crate) const FILLING: &[Attack] = &[attack!(late_comer, "connections")];
+/// Those that need all the room, or can tell that there is none only while there is nobody else.
+pub(crate) const FILLING: &[Attack] = &[
+    attack!(late_comer, "connections"),
+    attack!(held_bodies, "bytes_in_flight"),
+];
 
 /// Connections that are opened at a time. The system queues few for a server that is busy, and who
 /// finds the queue full is heard a second later only, when those before have been closed.
@@ -207,8 +214,8 @@ async fn open_more(targets: &Targets, address: SocketAddr, held: &mut Vec<Wire>,
     }
 }
 
-/// Fills a server, and keeps it full, until one who comes late has to wait, and is served when the
-/// others are gone. As the system tells how many connections the server has, for all its addresses
+/// Fills a server with connections that say nothing, and keeps it full: one who comes late is served all the same,
+/// because one of the others makes way. As the system tells how many connections the server has, for all its addresses
 /// together, there may be nobody else.
 async fn late_comer(targets: &Targets) {
     for (address, path) in both(targets) {
@@ -216,7 +223,7 @@ async fn late_comer(targets: &Targets) {
             continue;
         }
         let limit = limits().max_connections;
-        let is_full = || targets.connections() == Some(limit);
+        let is_full = || targets.connections().is_some_and(|count| count >= limit);
         let mut held = Vec::new();
         let end = Instant::now() + FILLING_TIME;
         while Instant::now() < end {
@@ -226,19 +233,82 @@ async fn late_comer(targets: &Targets) {
             if !is_full() {
                 continue;
             }
-            let Ok(Some(mut late)) = timeout(QUEUED, Wire::open(address)).await else {
-                continue;
-            };
-            late.write(&post(path, &[("Connection", "close")], "{}"))
-                .await;
-            let waits = late.first(QUEUED).await.status == 0;
-            if waits && is_full() {
-                drop(held);
-                if late.first(PATIENCE).await.status != 0 {
-                    targets.tally.met("connections");
-                }
+            let late = post(path, &[("Connection", "close")], "{}");
+            if exchange(address, &late).await.status != 0 {
+                targets.tally.met("connections");
                 break;
             }
+        }
+    }
+}
+
+/// Two hosts, two origins, and hosts that are not ours.
+async fn wrong_hosts(targets: &Targets) {
+    for (address, path) in both(targets) {
+        for (headers, status) in [
+            ("Host: 127.0.0.1\r\nHost: evil.example\r\n", 400),
+            (
+                "Host: 127.0.0.1\r\nOrigin: http://localhost\r\nOrigin: http://evil.example\r\n",
+                400,
+            ),
+            ("Host: evil.example\r\n", 403),
+        ] {
+            targets.tally.request();
+            let text = format!(
+                "POST {path} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: 2\r\n\r\n{{}}"
+            );
+            if exchange(address, text.as_bytes()).await.status == status {
+                targets.tally.met("hosts");
+            }
+        }
+    }
+    pause().await;
+}
+
+/// Announces more than a message may have, and waits to be asked for it.
+async fn expected_bodies(targets: &Targets) {
+    let length = limits().max_message_bytes + 1;
+    for (address, path) in both(targets) {
+        targets.tally.request();
+        let text = format!(
+            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n"
+        );
+        if exchange(address, text.as_bytes()).await.status == 413 {
+            targets.tally.met("expected_size");
+        }
+    }
+    pause().await;
+}
+
+/// More large bodies than there is room for, each without its last byte.
+async fn held_bodies(targets: &Targets) {
+    let _alone = targets.crowd.lock().await;
+    let size = 512 << 10;
+    let count = 30 * limits().max_bytes_in_flight / size;
+    for (address, path) in both(targets) {
+        let whole = post(path, &[], &"x".repeat(size));
+        let holding = (0..count / 2).map(|_| async {
+            targets.tally.request();
+            let mut wire = Wire::open(address).await?;
+            wire.write(&whole[..whole.len() - 1]).await;
+            wire.first(PATIENCE).await;
+            Some(wire)
+        });
+        join_all(holding).await;
+    }
+}
+
+/// Clients that keep their connections and rest between requests.
+async fn resting_clients(targets: &Targets) {
+    for (address, path) in both(targets) {
+        let Some(mut wire) = Wire::open(address).await else {
+            continue;
+        };
+        for _ in 0..3 {
+            targets.tally.request();
+            wire.write(&post(path, &[], "{}")).await;
+            wire.first(PATIENCE).await;
+            tokio::time::sleep(limits().header_timeout * 3 / 2).await;
         }
     }
 }

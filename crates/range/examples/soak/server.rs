@@ -20,10 +20,12 @@ pub(crate) const LARGE: usize = 3 << 20;
 pub(crate) fn limits() -> WireLimits {
     WireLimits {
         max_message_bytes: 1 << 20,
+        max_bytes_in_flight: 4 << 20,
         max_connections: 320,
         max_header_bytes: 16 << 10,
         header_timeout: Duration::from_secs(1),
         body_timeout: Duration::from_secs(1),
+        stall_timeout: Duration::from_millis(200),
         response_timeout: Duration::from_secs(3),
         idle_timeout: Duration::from_secs(2),
         ..WireLimits::default()

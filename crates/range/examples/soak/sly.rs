@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::raw::{PATIENCE, Wire, exchange, notification, post, request};
+use crate::server::limits;
 use crate::speech::{briefly, call, leave, modern, say, start_session};
 use crate::{Attack, Targets, attack};
 
@@ -20,12 +21,15 @@ pub(crate) const ATTACKS: &[Attack] = &[
     attack!(unfinished_rounds, "rounds"),
     attack!(subscriptions, "subscriptions"),
     attack!(long_names),
+    attack!(large_calls),
+    attack!(long_ids),
     attack!(agent_tasks, "a2a_tasks"),
 ];
 
-/// Those that take many requests to meet a cap. They come first, one after the other, so that all is
+/// Those that take many requests to meet a cap, or much memory. They come first, one after the other, so that all is
 /// full when everything starts, on slow machines too.
 pub(crate) const FILLING: &[Attack] = &[
+    attack!(large_calls),
     attack!(sessions, "sessions"),
     attack!(sessions, "sessions"),
     attack!(sessions, "sessions"),
@@ -255,6 +259,39 @@ async fn long_names(targets: &Targets) {
         )
         .await;
     }
+}
+
+/// Twelve calls at a time that are as large as may be, and take long to read.
+async fn large_calls(targets: &Targets) {
+    let Some(session) = start_session(targets, &json!({})).await else {
+        return;
+    };
+    let arrays = vec!["[]"; limits().max_message_bytes / 3 - 100].join(",");
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"plain","arguments":{{"a":[{arrays}]}}}}}}"#
+    );
+    join_all((0..12).map(|_| {
+        targets.tally.request();
+        say(targets, &session, &call)
+    }))
+    .await;
+    let agent = post("/", &[("Connection", "close")], &call);
+    exchange(targets.a2a, &agent).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+/// Ids that no machine number holds.
+async fn long_ids(targets: &Targets) {
+    let Some(session) = start_session(targets, &json!({})).await else {
+        return;
+    };
+    for digits in [20, 30, 10_000] {
+        let id = "9".repeat(digits);
+        let ping = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+        targets.tally.request();
+        say(targets, &session, &ping).await;
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
 }
 
 /// Tasks without end; the oldest is forgotten in the end.

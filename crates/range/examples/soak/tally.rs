@@ -7,17 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proofhouse_wire::sync::lock;
 
 /// Every cap that must be met at least once.
-pub(crate) const CAPS: [&str; 20] = [
+pub(crate) const CAPS: [&str; 23] = [
     "a2a_tasks",
     "background_calls",
     "batch",
     "body_size",
     "body_time",
+    "bytes_in_flight",
     "connections",
     "depth",
+    "expected_size",
     "header_size",
     "header_time",
     "headers",
+    "hosts",
     "kept_events",
     "kept_messages",
     "kept_warnings",
@@ -31,7 +34,8 @@ pub(crate) const CAPS: [&str; 20] = [
 ];
 
 /// The words of a warning that tell that a cap was met.
-const WARNINGS: [(&str, &str); 4] = [
+const WARNINGS: [(&str, &str); 5] = [
+    ("there is no room for the body", "bytes_in_flight"),
     ("too many sessions", "sessions"),
     ("too many clients listen", "listeners"),
     ("too many requests unanswered", "questions"),

@@ -17,6 +17,7 @@ mod client_support;
 mod endings;
 mod facts;
 mod four_actors;
+mod hostile_subjects;
 mod mcp_client;
 mod mcp_client_hostile;
 mod mcp_client_peers;

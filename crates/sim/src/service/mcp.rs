@@ -8,7 +8,7 @@ use proofhouse_wire::{LineReader, StatusCode, WireLine};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
 
-use super::router::{error, json_reply};
+use super::router::error;
 
 const REVISION: McpRevision = McpRevision::LATEST_WITH_SESSIONS;
 
@@ -26,9 +26,12 @@ pub(super) fn answer_http(request: &Request) -> Reply {
     }
     let bytes = request.body.as_deref().unwrap_or_default();
     match rpc::parse(bytes) {
-        Err(invalid) => json_reply(StatusCode::BAD_REQUEST, &invalid.to_response()),
+        Err(invalid) => Reply::json(
+            StatusCode::BAD_REQUEST,
+            rpc::to_text(&invalid.to_response()),
+        ),
         Ok(message) => match answer(message) {
-            Some(answer) => json_reply(StatusCode::OK, &answer),
+            Some(answer) => Reply::json(StatusCode::OK, rpc::to_text(&answer)),
             None => Reply::empty(StatusCode::ACCEPTED),
         },
     }
@@ -64,7 +67,8 @@ pub async fn serve_stdio(
             )),
         };
         if let Some(answer) = answer {
-            output.write_all(format!("{answer}\n").as_bytes()).await?;
+            let line = rpc::to_text(&answer);
+            output.write_all(format!("{line}\n").as_bytes()).await?;
             output.flush().await?;
         }
     }

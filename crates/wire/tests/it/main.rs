@@ -8,5 +8,6 @@
 
 mod exchange;
 mod guard;
+mod hostile_clients;
 mod http;
 mod processes;

@@ -49,7 +49,7 @@ impl TaskStreamWriter {
     }
 
     async fn write(&self, item: Value) -> Option<()> {
-        let text = rpc::response(&self.id, item).to_string();
+        let text = rpc::to_text(&rpc::response(&self.id, item));
         self.writer.write(SseEvent::data(text).encode()).await.ok()
     }
 }

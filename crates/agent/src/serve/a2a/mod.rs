@@ -88,7 +88,7 @@ impl Handler for A2aHttp {
 }
 
 fn answer(response: &Value) -> Reply {
-    Reply::json(StatusCode::OK, response.to_string())
+    Reply::json(StatusCode::OK, rpc::to_text(response))
 }
 
 impl A2aShared {

@@ -13,7 +13,7 @@ use proofhouse_protocol::a2a::{
 use proofhouse_protocol::rpc::{self, RpcMessage};
 use proofhouse_wire::server::{Handler, Reply, Request};
 use proofhouse_wire::sync::lock;
-use proofhouse_wire::{Method, StatusCode};
+use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -23,7 +23,6 @@ use super::state::{self, A2aServerState};
 use crate::actor::{ActorContext, Advance};
 use crate::drivers::a2a::hybrid::hybrid;
 use crate::drivers::a2a::push::PushTarget;
-use crate::drivers::a2a::url;
 use crate::exposure::CarrierKind;
 use crate::facts::UnseenKind;
 use crate::phases::PhaseView;
@@ -35,8 +34,8 @@ const MAX_EVENT_CHARS: usize = 200;
 pub(super) struct A2aServer {
     pub(super) context: ActorContext,
     address: String,
-    /// Listens on every address, so that only callers know which one leads here.
-    everywhere: bool,
+    /// Where it listens. On every address, only callers know which one leads here.
+    bound: SocketAddr,
     memory: Mutex<Memory>,
     /// Replies that are still being written.
     writers: Mutex<JoinSet<()>>,
@@ -62,7 +61,7 @@ pub(super) struct PendingA2aRequest {
 
 impl Handler for A2aServer {
     async fn handle(&self, request: Request) -> Reply {
-        if self.context.checks_origin() && !origin_is_fine(&request) {
+        if self.context.checks_origin() && !origin::is_allowed(&request.headers, self.bound) {
             self.context
                 .warn("a request of a foreign origin is refused");
             if let Ok(body) = &request.body
@@ -108,11 +107,11 @@ impl Handler for A2aServer {
 }
 
 impl A2aServer {
-    pub(super) fn new(context: ActorContext, address: String, everywhere: bool) -> Self {
+    pub(super) fn new(context: ActorContext, address: String, bound: SocketAddr) -> Self {
         Self {
             context,
             address,
-            everywhere,
+            bound,
             memory: Mutex::default(),
             writers: Mutex::new(JoinSet::new()),
             modern: AtomicBool::new(false),
@@ -210,7 +209,7 @@ impl A2aServer {
             !host.is_empty() && host.len() < 300 && host.bytes().all(fits)
         };
         match request.header("host").filter(plain) {
-            Some(host) if self.everywhere => format!("http://{host}"),
+            Some(host) if self.bound.ip().is_unspecified() => format!("http://{host}"),
             _ => self.address.clone(),
         }
     }
@@ -325,7 +324,7 @@ impl A2aServer {
         }
         self.leave(
             &phase,
-            invalid.to_response().to_string(),
+            rpc::to_text(&invalid.to_response()),
             Advance::default(),
         )
     }
@@ -350,7 +349,7 @@ impl A2aServer {
                 (error, envelope, false)
             }
         };
-        let text = envelope.to_string();
+        let text = rpc::to_text(&envelope);
         let raw = differs.then_some(envelope);
         self.context
             .sent(&call.phase, &call.event, Direction::Response, &content, raw);
@@ -376,14 +375,6 @@ impl A2aServer {
             );
         }
     }
-}
-
-/// A browser that was led here by another page says so.
-fn origin_is_fine(request: &Request) -> bool {
-    request.headers.get("origin").is_none_or(|origin| {
-        let origin = origin.to_str().unwrap_or_default();
-        url::parse(origin).is_some_and(|parts| parts.is_loopback())
-    })
 }
 
 fn cut(text: &str) -> String {

@@ -81,15 +81,14 @@ async fn prepare(
         )
     })?;
     let mut address = bound.address();
-    let everywhere = address.ip().is_unspecified();
-    if everywhere {
+    if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
     }
     let address = format!("http://{address}");
     plan(&context, &address);
     Ok(PreparedActor {
         address: Some(address.clone()),
-        play: Box::pin(play(context, bound, address, everywhere)),
+        play: Box::pin(play(context, bound, address)),
     })
 }
 
@@ -139,12 +138,13 @@ async fn play(
     context: ActorContext,
     bound: BoundServer,
     address: String,
-    everywhere: bool,
 ) -> Result<(), ActorError> {
-    let server = Arc::new(A2aServer::new(context.clone(), address, everywhere));
-    let serving = bound.serve(
+    let server = A2aServer::new(context.clone(), address, bound.address());
+    let server = Arc::new(server);
+    let serving = bound.serve_within(
         Arc::clone(&server),
         context.limits().clone(),
+        context.traffic(),
         context.over().clone(),
     );
     let entering = async {

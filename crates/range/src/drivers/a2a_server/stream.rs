@@ -79,7 +79,7 @@ async fn write(
 }
 
 fn event(call: &PendingA2aRequest, item: &A2aAnswer, shaped: bool) -> String {
-    let text = rpc::response(&call.id, item.wire(call.generation)).to_string();
+    let text = rpc::to_text(&rpc::response(&call.id, item.wire(call.generation)));
     let text = if shaped {
         call.phase.delivery.shape(text)
     } else {

@@ -17,6 +17,8 @@ use super::session::{McpClientSession, RequestOutcome};
 
 /// How long a server may take to say that it is modern.
 const PROBE: Duration = Duration::from_secs(5);
+/// How much of a command an error quotes.
+const MAX_COMMAND_CHARS: usize = 200;
 
 /// What the probe told.
 enum Probe {
@@ -211,13 +213,25 @@ impl McpClientSession {
             Link::Stdio(link) => {
                 let stderr = link.stderr();
                 let lines: Vec<&str> = stderr.trim().lines().rev().take(5).collect();
-                let mut message = format!("the command does not answer `initialize`: {reason}");
+                let command: String = link.command().chars().take(MAX_COMMAND_CHARS).collect();
+                let is_silent = !self.dead && !self.was_heard;
+                let mut message = if is_silent {
+                    let patience = self.context.limits().response_timeout;
+                    format!(
+                        "`{command}` never answered: it was sent `initialize` and wrote nothing to its standard output \
+                         in {patience:?}. Is it an MCP server that speaks over stdio?"
+                    )
+                } else {
+                    format!("`{command}` does not answer `initialize`: {reason}")
+                };
                 for line in lines.iter().rev() {
                     message.push_str("\n  ");
                     message.push_str(line);
                 }
                 let kind = if self.dead {
                     ActorErrorKind::Command
+                } else if is_silent {
+                    ActorErrorKind::Unreachable
                 } else {
                     ActorErrorKind::Protocol
                 };

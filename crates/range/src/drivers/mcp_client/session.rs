@@ -35,6 +35,8 @@ pub(super) struct McpClientSession {
     pub(super) tools: ToolHeaders,
     /// Nothing comes from the server any more.
     pub(super) dead: bool,
+    /// Something came from the server, if only garbage.
+    pub(super) was_heard: bool,
     inbound: Receiver,
     next_id: u64,
     /// Requests that were answered or given up.
@@ -91,6 +93,7 @@ impl McpClientSession {
             client_info,
             tools: ToolHeaders::default(),
             dead: false,
+            was_heard: false,
             inbound,
             next_id: 0,
             remembered: VecDeque::new(),
@@ -210,6 +213,7 @@ impl McpClientSession {
                     };
                 }
             };
+            self.was_heard |= matches!(inbound.what, Arrival::Message(_) | Arrival::Garbage(_));
             let is_own = inbound.source == waiting.source;
             if is_own {
                 // A server that still tells something is still at work.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, meta, wants_notification};
 use proofhouse_protocol::rpc::{self, RpcFailure};
-use serde::Serialize;
+use proofhouse_wire::server::BodyPermit;
 use serde_json::Value;
 
 use super::outlet::MessageOutlet;
@@ -25,6 +25,8 @@ pub(super) struct ServerCall {
     pub(super) level: Option<McpLogLevel>,
     /// Tells apart clients of the modern era: where they come from.
     pub(super) origin: String,
+    /// The room that it takes while it is answered, which may be long after its client is gone.
+    pub(super) _permit: BodyPermit,
 }
 
 impl ServerCall {
@@ -84,27 +86,16 @@ impl CallReply {
 
     /// The response as text.
     pub(super) fn to_text(&self, id: &Value) -> String {
-        #[derive(Serialize)]
-        struct CallResponse<'a> {
-            jsonrpc: &'static str,
-            id: &'a Value,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            result: Option<&'a Value>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            error: Option<Value>,
+        let id = rpc::id_text(id);
+        match self {
+            Self::Result(result) => {
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+            }
+            Self::Error(failure) => {
+                let error = failure.to_object();
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+            }
         }
-        let (result, error) = match self {
-            Self::Result(result) => (Some(result), None),
-            Self::Error(failure) => (None, Some(failure.to_object())),
-        };
-        let response = CallResponse {
-            jsonrpc: "2.0",
-            id,
-            result,
-            error,
-        };
-        // Values are always JSON.
-        serde_json::to_string(&response).unwrap_or_default()
     }
 }
 

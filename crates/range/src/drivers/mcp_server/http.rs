@@ -8,8 +8,10 @@ use proofhouse_protocol::mcp::{
     McpEra, McpLogLevel, McpMethod, McpNotification, McpRevision, era_of, header, meta, tag_params,
 };
 use proofhouse_protocol::rpc::{self, RpcFailure, RpcMessage};
-use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request, StreamWriter, stream};
-use proofhouse_wire::{Method, StatusCode, origin};
+use proofhouse_wire::server::{
+    Handler, Reply, ReplyBody, Request, RequestLane, StreamWriter, stream,
+};
+use proofhouse_wire::{HeaderMap, Method, StatusCode, origin};
 use serde_json::{Value, json};
 
 use super::answer::{AcceptedRequest, RemainingWork};
@@ -60,6 +62,15 @@ impl Handler for McpServerHttp {
         }
     }
 
+    fn lane(&self, headers: &HeaderMap, peer: SocketAddr) -> RequestLane {
+        // What names no session of ours could be anybody's.
+        let session = headers
+            .get(header::SESSION_ID)
+            .and_then(|id| id.to_str().ok());
+        let session = session.filter(|id| self.service.has_session(id));
+        RequestLane::new(session.map_or_else(|| peer.to_string(), str::to_owned))
+    }
+
     fn broken(&self, peer: SocketAddr, reason: &str) {
         // Closing a stream is how clients say that they heard enough.
         if !reason.contains("closed before message completed") && !reason.contains("on purpose") {
@@ -85,7 +96,7 @@ impl McpServerHttp {
             Ok(Received::Message(message)) => message,
             Ok(Received::Batch(messages)) => return self.post_batch(&request, messages).await,
             Err(invalid) => {
-                let text = invalid.to_response().to_string();
+                let text = rpc::to_text(&invalid.to_response());
                 return Reply::json(StatusCode::BAD_REQUEST, text);
             }
         };
@@ -203,6 +214,7 @@ impl McpServerHttp {
                 .and_then(Value::as_str)
                 .and_then(McpLogLevel::parse),
             origin: request.peer.ip().to_string(),
+            _permit: request.permit.clone(),
             id,
             method,
             params,
@@ -227,6 +239,7 @@ impl McpServerHttp {
             level: Some(peer.level().unwrap_or(McpLogLevel::Debug)),
             peer: Some(peer),
             origin: request.peer.ip().to_string(),
+            _permit: request.permit.clone(),
         }
     }
 

@@ -109,7 +109,7 @@ async fn prepare_http(
         address: Some(format!("http://{address}{}", http::PATH)),
         play: Box::pin(async move {
             let (limits, over) = (context.limits().clone(), context.over().clone());
-            let serving = bound.serve(handler, limits, over);
+            let serving = bound.serve_within(handler, limits, context.traffic(), over);
             tokio::join!(serving, entries(&service));
             service.stop().await;
             Ok(())

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use proofhouse_protocol::mcp::{McpLogLevel, McpRevision};
+use proofhouse_protocol::rpc;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
@@ -198,7 +199,7 @@ impl McpPeer {
     /// taken or there are too many.
     pub(super) fn start(&self, id: &Value) -> Option<CancellationToken> {
         let mut running = lock(&self.running);
-        let id = id.to_string();
+        let id = rpc::plain_id(id).to_string();
         if running.len() >= MAX_RUNNING || running.contains_key(&id) {
             return None;
         }
@@ -208,7 +209,7 @@ impl McpPeer {
     }
 
     pub(super) fn finish(&self, id: &Value) {
-        lock(&self.running).remove(&id.to_string());
+        lock(&self.running).remove(&rpc::plain_id(id).to_string());
     }
 
     /// The client cancels a call; `false` when it is not running.

@@ -112,6 +112,10 @@ impl McpServerService {
         Some(peer)
     }
 
+    pub(super) fn has_session(&self, id: &str) -> bool {
+        lock(&self.sessions).contains_key(id)
+    }
+
     /// Ends a session; `false` when there is none.
     pub(super) fn dismiss(&self, id: &str) -> bool {
         let peer = lock(&self.sessions).remove(id);

@@ -6,6 +6,7 @@ use proofhouse_detect::read_lenient;
 use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpMethod, era_of, meta};
 use proofhouse_protocol::rpc::{self, RpcFailure, RpcMessage};
+use proofhouse_wire::server::BodyPermit;
 use proofhouse_wire::{LineReader, WireLine};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
@@ -80,7 +81,7 @@ pub(super) async fn serve(
                     () = take_batch(service, &peer, &lines, messages) => {}
                 }
             }
-            Err(invalid) => say(service, &lines, &invalid.to_response().to_string()).await,
+            Err(invalid) => say(service, &lines, &rpc::to_text(&invalid.to_response())).await,
         }
     }
 }
@@ -180,6 +181,7 @@ async fn take(
         capabilities,
         level,
         origin: "stdio".to_owned(),
+        _permit: BodyPermit::default(),
     };
     let mut begun = service.begin(&call);
     let work = std::mem::replace(&mut begun.work, RemainingWork::Listen(Value::Null));

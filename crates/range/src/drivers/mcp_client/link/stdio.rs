@@ -23,6 +23,8 @@ const WRITE_QUEUE: usize = 64;
 /// A process that is spoken to.
 pub(in super::super) struct StdioLink {
     child: Child,
+    /// What was started, for people.
+    command: String,
     writer: Option<mpsc::Sender<WriteJob>>,
     tasks: JoinSet<()>,
     patience: Duration,
@@ -49,10 +51,20 @@ impl StdioLink {
         tasks.spawn(read(lines, inbound, limits.max_batch));
         Ok(Self {
             child,
+            command: std::iter::once(&spawn.program)
+                .chain(&spawn.arguments)
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(" "),
             writer: Some(writer),
             tasks,
             patience: limits.response_timeout,
         })
+    }
+
+    /// The command as it was started.
+    pub(in super::super) fn command(&self) -> &str {
+        &self.command
     }
 
     /// The end of what the process wrote to its error output.

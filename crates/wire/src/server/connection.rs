@@ -1,0 +1,190 @@
+//! One connection: its requests one after the other, and what ends it.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::header::{CONNECTION, EXPECT, HOST, ORIGIN};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::body::BodyReader;
+use super::connections::{ConnectionStage, ConnectionWatch};
+use super::{BodyPermit, Handler, Reply, ReplyBody, Request, TrafficBudget, WireBody, large};
+use crate::WireLimits;
+use crate::slow_client::SlowClientGuard;
+
+/// A connection, and everything its requests need.
+pub(super) struct Connection<H> {
+    pub(super) peer: SocketAddr,
+    pub(super) watch: Arc<ConnectionWatch>,
+    pub(super) handler: Arc<H>,
+    pub(super) limits: Arc<WireLimits>,
+    pub(super) traffic: Arc<TrafficBudget>,
+}
+
+impl<H: Handler> Connection<H> {
+    /// Answers requests until one side has enough, or this connection has to make way.
+    pub(super) async fn serve(&self, stream: TcpStream) {
+        // Small events must not wait for the acknowledgement of the ones before.
+        let _ = stream.set_nodelay(true);
+        let stream = HeardStream {
+            inner: stream,
+            watch: Arc::clone(&self.watch),
+        };
+        let stream = SlowClientGuard::new(stream, self.limits.idle_timeout);
+        let service =
+            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request).await) });
+        let serving = hyper::server::conn::http1::Builder::new()
+            // How long a head may take is watched here: between two requests a client may rest.
+            .header_read_timeout(None)
+            .max_headers(self.limits.max_headers)
+            .max_buf_size(self.limits.max_header_bytes.max(8192))
+            .serve_connection(TokioIo::new(stream), service);
+        let reason = tokio::select! {
+            served = serving => match served {
+                Ok(()) => return,
+                Err(error) => error.to_string(),
+            },
+            () = self.watch.evicted() => "it made way for another connection".to_owned(),
+            () = self.watch.overdue(&self.limits) => "the headers did not arrive in time".to_owned(),
+        };
+        if self.watch.stage().is_under_way() {
+            self.handler.broken(self.peer, &reason);
+        }
+    }
+
+    async fn answer(&self, request: hyper::Request<Incoming>) -> hyper::Response<WireBody> {
+        self.watch.enter(ConnectionStage::Busy);
+        let (parts, body) = request.into_parts();
+        if let Some(name) = repeated(&parts.headers) {
+            let reason = format!("a request has two `{name}` headers");
+            self.handler.broken(self.peer, &reason);
+            let refusal = Reply::empty(StatusCode::BAD_REQUEST)
+                .with_header("connection", "close")
+                .with_body(ReplyBody::Whole(reason.into()));
+            return self.respond(refusal, BodyPermit::default());
+        }
+        let lane = self.handler.lane(&parts.headers, self.peer);
+        let reader = BodyReader {
+            limits: &self.limits,
+            traffic: &self.traffic,
+            watch: &self.watch,
+            lane: &lane,
+        };
+        let awaits_leave = parts.headers.contains_key(EXPECT);
+        let (body, permit) = reader.read(body, awaits_leave).await;
+        self.watch.enter(ConnectionStage::Busy);
+        let length = body.as_ref().map_or(0, bytes::Bytes::len);
+        let is_lost = body.is_err();
+        let request = Request {
+            method: parts.method,
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().map(str::to_owned),
+            headers: parts.headers,
+            body,
+            peer: self.peer,
+            permit: permit.clone(),
+        };
+        let mut reply = if length > self.limits.large_message_bytes {
+            let handler = Arc::clone(&self.handler);
+            let answering = async move { handler.handle(request).await };
+            let answered = large::run(&self.traffic.work, &lane, length as u64, answering).await;
+            answered.unwrap_or_else(Reply::cut)
+        } else {
+            self.handler.handle(request).await
+        };
+        if is_lost {
+            // What is left of the body would be taken for the next request.
+            reply
+                .headers
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        self.respond(reply, permit)
+    }
+
+    fn respond(&self, reply: Reply, permit: BodyPermit) -> hyper::Response<WireBody> {
+        let mut response = hyper::Response::new(WireBody {
+            body: Some(reply.body),
+            _guard: reply.guard,
+            _held: (permit, AnswerEnd(Arc::clone(&self.watch))),
+        });
+        *response.status_mut() = reply.status;
+        *response.headers_mut() = reply.headers;
+        response
+    }
+}
+
+/// The header among those that decide who may ask of which there are two, so that one reader may believe the first and
+/// another the second.
+fn repeated(headers: &HeaderMap) -> Option<http::HeaderName> {
+    let is_repeated = |name: &http::HeaderName| headers.get_all(name).iter().nth(1).is_some();
+    [HOST, ORIGIN].into_iter().find(is_repeated)
+}
+
+/// Tells that an answer was sent, or never will be, when it is dropped.
+pub(super) struct AnswerEnd(Arc<ConnectionWatch>);
+
+impl Drop for AnswerEnd {
+    fn drop(&mut self) {
+        self.0.enter(ConnectionStage::Idle);
+    }
+}
+
+/// A stream that tells when something is read from it.
+struct HeardStream {
+    inner: TcpStream,
+    watch: Arc<ConnectionWatch>,
+}
+
+impl AsyncRead for HeardStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.watch.heard();
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for HeardStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
