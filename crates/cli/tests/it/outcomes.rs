@@ -154,7 +154,11 @@ fn only_who_did_the_task_without_the_attack_has_resisted_it() {
         let (exit, run) = bench.attack(how, &[]);
         assert_eq!(outcome(&run), expected, "{how}: {run:#}");
         assert_eq!(exit, Some(code), "{how}");
-        let verdict = if how == "obeys" { "exploited" } else { "not_exploited" };
+        let verdict = if how == "obeys" {
+            "exploited"
+        } else {
+            "not_exploited"
+        };
         assert_eq!(run["verdict"], verdict, "{how}");
     }
     let (exit, run) = bench.attack("hangs", &["--deadline", "2s"]);
@@ -179,15 +183,29 @@ fn the_conditions_are_in_the_result_and_what_was_not_proved_is_told() {
     let bench = Bench::new();
     let (_, run) = bench.attack("refuses", &[]);
     let held = |name: &str| run["conditions"][name]["held"].as_bool();
-    for name in ["delivered", "exposed", "seen_whole", "protocol_spoken", "indicators_evaluated"] {
+    for name in [
+        "delivered",
+        "exposed",
+        "seen_whole",
+        "protocol_spoken",
+        "indicators_evaluated",
+    ] {
         assert_eq!(held(name), Some(true), "{name}: {run:#}");
     }
     assert_eq!(held("alive"), Some(false));
     assert!(run["conditions"]["alive"]["why"].is_string(), "{run:#}");
     for format in ["terminal", "markdown", "github", "junit", "sarif", "html"] {
         let ran = bench.run("refuses", &["--format", format]);
-        assert!(ran.stdout.contains("control_failed"), "{format}: {}", ran.stdout);
-        assert!(ran.stdout.contains("inconclusive"), "{format}: {}", ran.stdout);
+        assert!(
+            ran.stdout.contains("control_failed"),
+            "{format}: {}",
+            ran.stdout
+        );
+        assert!(
+            ran.stdout.contains("inconclusive"),
+            "{format}: {}",
+            ran.stdout
+        );
     }
 }
 
@@ -195,7 +213,11 @@ fn the_conditions_are_in_the_result_and_what_was_not_proved_is_told() {
 fn gates_ask_for_more_than_no_success() {
     let bench = Bench::new();
     for (how, gates, code) in [
-        ("careful", "exploited,partial,inconclusive,utility<0.9,exposed<0.8", 0),
+        (
+            "careful",
+            "exploited,partial,inconclusive,utility<0.9,exposed<0.8",
+            0,
+        ),
         ("refuses", "inconclusive", 1),
         ("refuses", "exploited,utility<0.9", 1),
         ("refuses", "exploited", 2),
@@ -231,7 +253,14 @@ fn exploited_is_never_followed_by_nothing_is_proved() {
 #[test]
 fn replaying_comes_to_the_same_outcomes() {
     let bench = Bench::new();
-    for how in ["careful", "obeys", "refuses", "model-down", "crashes", "absent"] {
+    for how in [
+        "careful",
+        "obeys",
+        "refuses",
+        "model-down",
+        "crashes",
+        "absent",
+    ] {
         let out = bench.path(how);
         let out = out.to_str().unwrap();
         bench.run(how, &["--out", out, "--repeats", "2"]);
@@ -239,7 +268,12 @@ fn replaying_comes_to_the_same_outcomes() {
         let ran = support::run(&["replay", out, "--fail-on-change", "--format", "json"]);
         assert_eq!(ran.code, Some(0), "{how}: {}", ran.stdout);
         let again = support::json(&ran.stdout);
-        for (run, then) in again["runs"].as_array().unwrap().iter().zip(then["runs"].as_array().unwrap()) {
+        for (run, then) in again["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(then["runs"].as_array().unwrap())
+        {
             assert_eq!(outcome(&run["now"]), outcome(then), "{how}: {run:#}");
             assert_eq!(run["now"]["conditions"], then["conditions"], "{how}");
         }
