@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use proofhouse_campaign::cases::is_cases_file;
-use proofhouse_campaign::load::load_document;
+use proofhouse_campaign::load::{UnknownNames, load_document};
 use proofhouse_detect::{CanaryMatcher, Scanner};
 use proofhouse_oatf::Document;
 
@@ -24,6 +24,10 @@ pub(crate) struct JudgingDocuments {
     /// Look for this secret in all messages, also encoded, split or reversed; may be given again
     #[arg(long = "canary", id = "canaries", value_name = "VALUE")]
     canaries: Vec<String>,
+
+    /// Use documents with operations, states or targets that the protocols do not have
+    #[arg(long)]
+    allow_unknown: bool,
 
     #[command(flatten)]
     size: SizeLimit,
@@ -74,7 +78,7 @@ impl JudgingDocuments {
 
     /// Loads one document with indicators; complains where it cannot be used.
     fn load(&self, input: &FileInput) -> Option<Document> {
-        let document = load_or_complain(input, self.size)?;
+        let document = load_or_complain(input, self.size, self.allow_unknown)?;
         if document.attack.indicators().is_empty() {
             let shown = input.shown();
             complain(&format!(
@@ -87,6 +91,20 @@ impl JudgingDocuments {
 }
 
 /// Loads one document; shows on stderr all that is wrong with one that cannot be used.
-pub(crate) fn load_or_complain(input: &FileInput, size: SizeLimit) -> Option<Document> {
-    load_document(input, &size.limits(), &notices::show)
+pub(crate) fn load_or_complain(
+    input: &FileInput,
+    size: SizeLimit,
+    allow_unknown: bool,
+) -> Option<Document> {
+    let unknown = unknown_names(allow_unknown);
+    load_document(input, &size.limits(), unknown, &notices::show)
+}
+
+/// What `--allow-unknown` says.
+pub(crate) fn unknown_names(allowed: bool) -> UnknownNames {
+    if allowed {
+        UnknownNames::Allowed
+    } else {
+        UnknownNames::Refused
+    }
 }

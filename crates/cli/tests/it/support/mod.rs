@@ -103,7 +103,11 @@ impl Case {
     /// Runs a command that judges a trace.
     pub fn judge(&self, command: &str, trace: &Path, more: &[&str]) -> Ran {
         let trace = trace.to_str().unwrap();
-        run(&[&[command, trace, "--rules", &self.rules], more].concat())
+        run(&[
+            &[command, trace, "--rules", &self.rules, "--allow-unknown"],
+            more,
+        ]
+        .concat())
     }
 }
 
