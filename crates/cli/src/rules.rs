@@ -25,10 +25,6 @@ pub(crate) struct JudgingDocuments {
     #[arg(long = "canary", id = "canaries", value_name = "VALUE")]
     canaries: Vec<String>,
 
-    /// Use documents with operations, states or targets that the protocols do not have
-    #[arg(long)]
-    allow_unknown: bool,
-
     #[command(flatten)]
     size: SizeLimit,
 
@@ -44,7 +40,7 @@ impl JudgingDocuments {
 
     /// Loads all documents and compiles them. What is wrong with them is shown on stderr, all of
     /// it: a scan that silently leaves out a document would say too little.
-    pub(crate) fn scanner(&self) -> Result<Scanner, CommandError> {
+    pub(crate) fn scanner(&self, allow_unknown: bool) -> Result<Scanner, CommandError> {
         let mut inputs = collect(&self.paths, DOCUMENTS)?;
         // The same file may be named by itself and found in a directory.
         let mut seen = std::collections::HashSet::new();
@@ -57,7 +53,7 @@ impl JudgingDocuments {
         let mut builder = Scanner::builder().canaries(&self.canaries);
         let mut unusable = 0;
         for input in &inputs {
-            match self.load(input) {
+            match self.load(input, allow_unknown) {
                 Some(document) => builder = builder.add(input.name(), document),
                 None => unusable += 1,
             }
@@ -77,8 +73,8 @@ impl JudgingDocuments {
     }
 
     /// Loads one document with indicators; complains where it cannot be used.
-    fn load(&self, input: &FileInput) -> Option<Document> {
-        let document = load_or_complain(input, self.size, self.allow_unknown)?;
+    fn load(&self, input: &FileInput, allow_unknown: bool) -> Option<Document> {
+        let document = load_or_complain(input, self.size, allow_unknown)?;
         if document.attack.indicators().is_empty() {
             let shown = input.shown();
             complain(&format!(

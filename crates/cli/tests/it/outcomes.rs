@@ -297,14 +297,14 @@ fn documents_whose_indicators_can_never_match_are_refused() {
         (
             "surface: tools/call",
             "surface: tools/cal",
-            "t-100.yaml:17:",
+            "t-100.yaml:16:",
             "tools/call",
         ),
-        ("      tools:", "      tool:", "t-100.yaml:11:", "tools"),
+        ("      tools:", "      tool:", "t-100.yaml:10:", "tools"),
         (
             "target: arguments.note",
             "target: argumnts.note",
-            "t-100.yaml:17:",
+            "t-100.yaml:16:",
             "arguments",
         ),
     ] {
@@ -366,7 +366,32 @@ fn a_run_that_was_interrupted_after_a_success_says_so() {
         .map_while(Result::ok)
         .any(|line| line.contains("exploited"));
     assert!(told, "the first attack gets through");
-    proofhouse_test_support::process::signal(child.id(), "INT");
+    proofhouse_test_support::process::signal(child.id(), "-INT");
     for _ in lines.map_while(Result::ok) {}
     assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn the_page_about_verdicts_has_every_reason() {
+    use proofhouse_campaign::outcome::InconclusiveReason;
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verdicts.md");
+    let page = text(&page);
+    let section = page.split("## Reasons").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows: Vec<&str> = section
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let expected: Vec<String> = InconclusiveReason::ALL
+        .iter()
+        .map(|reason| {
+            format!(
+                "| `{}` | {} | {} |",
+                reason.code(),
+                reason.sentence(),
+                reason.advice()
+            )
+        })
+        .collect();
+    assert_eq!(rows, expected);
 }
