@@ -14,9 +14,10 @@ use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 
 use crate::archive::keep;
+use crate::outcome::{ControlState, ProvenChannels};
 use crate::plan::Plan;
 use crate::result::{CampaignResult, RunRecord, SubjectInfo, VERSION};
-use crate::run::{RunSetup, traces_in};
+use crate::run::{RunSetup, no_control, traces_in};
 use crate::scratch::ScratchDirectory;
 use crate::store::{self, FILE};
 
@@ -31,6 +32,8 @@ pub struct CampaignSettings {
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
     /// Answers `synthesize` blocks.
     pub generation: Option<Arc<dyn GenerationProvider>>,
+    /// What channel probes have shown of the subjects.
+    pub channels: Arc<ProvenChannels>,
     /// Where the result and the traces go.
     pub directory: Option<PathBuf>,
 }
@@ -43,6 +46,7 @@ impl Default for CampaignSettings {
             fail_fast: false,
             semantic: None,
             generation: None,
+            channels: Arc::default(),
             directory: None,
         }
     }
@@ -99,6 +103,7 @@ pub async fn execute(
     let mut campaign = Campaign {
         plan,
         records: BTreeMap::new(),
+        pairs: pairs(plan),
         settings: Arc::new(settings),
         started: Instant::now(),
         resumed: 0,
@@ -135,12 +140,26 @@ pub async fn execute(
         }
     }
     campaign.resumed = campaign.records.len();
+    let known: Vec<usize> = campaign.records.keys().copied().collect();
+    for place in known {
+        campaign.settle(place);
+    }
     let stop = cancel.child_token();
     campaign.make_runs(subjects, &stop).await;
     let result = &mut campaign.result;
     result.finished_at = Some(Timestamp::now().to_string());
     campaign.save(true);
     campaign.result
+}
+
+/// Where the runs of each document and subject are in the plan.
+fn pairs(plan: &Plan) -> HashMap<(usize, usize), Vec<usize>> {
+    let mut pairs: HashMap<_, Vec<usize>> = HashMap::new();
+    for (place, run) in plan.runs.iter().enumerate() {
+        let pair = (run.document, run.subject);
+        pairs.entry(pair).or_default().push(place);
+    }
+    pairs
 }
 
 /// Who may be in a run with each subject, if not everyone. Those that need the same share their turns.
@@ -160,6 +179,8 @@ fn turns(subjects: &[Arc<dyn Subject>]) -> Vec<Option<Arc<Semaphore>>> {
 struct Campaign<'a> {
     plan: &'a Plan,
     records: BTreeMap<usize, RunRecord>,
+    /// Where the runs of each document and subject are in the plan.
+    pairs: HashMap<(usize, usize), Vec<usize>>,
     settings: Arc<CampaignSettings>,
     started: Instant,
     resumed: usize,
@@ -222,6 +243,7 @@ impl Campaign<'_> {
             };
             let gave_way = record.outcome.gave_way() && !record.twin;
             self.records.insert(place, record);
+            self.settle(place);
             if gave_way && self.settings.fail_fast {
                 stop.cancel();
             }
@@ -247,6 +269,28 @@ impl Campaign<'_> {
             turns: self.turns[planned.subject].clone(),
             scratch: self.scratch.clone(),
             planned,
+        }
+    }
+
+    /// Settles what rests on a run that has ended: an attack by its control, if that is known, and by a control the
+    /// attacks that came before it.
+    fn settle(&mut self, place: usize) {
+        let run = &self.plan.runs[place];
+        let places = self.pairs.get(&(run.document, run.subject));
+        let places = places.map(Vec::as_slice).unwrap_or_default();
+        let control = places
+            .iter()
+            .filter_map(|place| self.records.get(place))
+            .find(|record| record.twin);
+        let control = match control {
+            Some(control) => ControlState::of(control),
+            None if self.plan.documents[run.document].twin.is_some() => ControlState::Pending,
+            None => no_control(),
+        };
+        for place in places {
+            if let Some(record) = self.records.get_mut(place) {
+                record.settle(&control);
+            }
         }
     }
 

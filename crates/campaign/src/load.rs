@@ -8,8 +8,11 @@ use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, collect};
 
 use crate::cases::is_cases_file;
 use crate::config;
-use crate::document::{CampaignDocument, TwinError, UnreadableDocument, is_twin_file};
+use crate::document::{
+    CampaignDocument, DocumentError, TwinError, UnreadableDocument, is_twin_file,
+};
 use crate::library;
+use crate::matchable;
 
 /// Why the documents of a campaign cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +52,7 @@ pub fn load(
     paths: &[PathBuf],
     limits: &ReadLimits,
     prompt: Option<&str>,
+    unknown: UnknownNames,
     notify: &dyn Fn(Notice),
 ) -> Result<Vec<CampaignDocument>, LoadError> {
     let loaded: Vec<Option<CampaignDocument>> = if paths.is_empty() {
@@ -67,7 +71,7 @@ pub fn load(
         });
         let inputs = inputs.iter();
         inputs
-            .map(|input| load_one(input, limits, prompt, notify))
+            .map(|input| load_one(input, limits, prompt, unknown, notify))
             .collect()
     };
     let total = loaded.len();
@@ -86,11 +90,21 @@ fn is_config(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == config::FILE)
 }
 
+/// What to do with names that the bound protocols do not have, so that an indicator can never match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownNames {
+    /// Documents with them are refused.
+    Refused,
+    /// They are of those who extend a protocol.
+    Allowed,
+}
+
 /// One document, as it is written; tells all that is wrong with one that cannot be used.
 #[must_use]
 pub fn load_document(
     input: &FileInput,
     limits: &ReadLimits,
+    unknown: UnknownNames,
     notify: &dyn Fn(Notice),
 ) -> Option<Document> {
     let name = input.name();
@@ -101,11 +115,23 @@ pub fn load_document(
             return None;
         }
     };
-    if let Ok(loaded) = load_with(&text, limits) {
-        return Some(loaded.document);
-    }
-    let mut findings = check(&text, limits);
-    findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
+    let findings = match load_with(&text, limits) {
+        Ok(loaded) => {
+            let refusals = match unknown {
+                UnknownNames::Allowed => Vec::new(),
+                UnknownNames::Refused => matchable::refusals(&loaded.document),
+            };
+            if refusals.is_empty() {
+                return Some(loaded.document);
+            }
+            refusals
+        }
+        Err(_) => {
+            let mut findings = check(&text, limits);
+            findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
+            findings
+        }
+    };
     notify(Notice::Findings {
         name,
         text,
@@ -114,25 +140,56 @@ pub fn load_document(
     None
 }
 
+/// A document that was loaded, with its control, the file beside it that it names.
+///
+/// # Errors
+///
+/// Returns an error when it cannot be run, or its control cannot be used.
+pub fn with_control(
+    input: &FileInput,
+    document: Document,
+    limits: &ReadLimits,
+    notify: &dyn Fn(Notice),
+) -> Result<CampaignDocument, DocumentError> {
+    CampaignDocument::new(&input.name(), document, None, |file| {
+        beside(input, file, limits, notify)
+    })
+}
+
+/// The file of this name beside a document.
+fn beside(
+    input: &FileInput,
+    file: &str,
+    limits: &ReadLimits,
+    notify: &dyn Fn(Notice),
+) -> Result<Document, TwinError> {
+    let FileInput::File(path) = input else {
+        return Err(TwinError::FromStdin);
+    };
+    let path = path.with_file_name(file);
+    if !path.is_file() {
+        return Err(TwinError::NoFile);
+    }
+    // Its indicators are those of the attack.
+    let loaded = load_document(
+        &FileInput::File(path),
+        limits,
+        UnknownNames::Allowed,
+        notify,
+    );
+    Ok(loaded.ok_or(UnreadableDocument::Told)?)
+}
+
 /// The document in one file, with its twin; tells why one cannot be used.
 pub(crate) fn load_one(
     input: &FileInput,
     limits: &ReadLimits,
     prompt: Option<&str>,
+    unknown: UnknownNames,
     notify: &dyn Fn(Notice),
 ) -> Option<CampaignDocument> {
-    let document = load_document(input, limits, notify)?;
-    let twin = |file: &str| {
-        let FileInput::File(path) = input else {
-            return Err(TwinError::FromStdin);
-        };
-        let path = path.with_file_name(file);
-        if !path.is_file() {
-            return Err(TwinError::NoFile);
-        }
-        let loaded = load_document(&FileInput::File(path), limits, notify);
-        Ok(loaded.ok_or(UnreadableDocument::Told)?)
-    };
+    let document = load_document(input, limits, unknown, notify)?;
+    let twin = |file: &str| beside(input, file, limits, notify);
     ready(&input.name(), document, prompt, twin, notify)
 }
 
@@ -198,8 +255,9 @@ mod tests {
     fn a_library_that_is_there_can_be_loaded() {
         let limits = ReadLimits::default();
         let notify = |notice: Notice| panic!("{notice:?}");
-        let loaded = load(&[], &limits, None, &notify).unwrap();
+        let loaded = load(&[], &limits, None, UnknownNames::Refused, &notify).unwrap();
         assert_eq!(loaded.is_empty(), library::all().is_empty());
-        assert!(load(&[PathBuf::from("/nowhere")], &limits, None, &notify).is_err());
+        let nowhere = [PathBuf::from("/nowhere")];
+        assert!(load(&nowhere, &limits, None, UnknownNames::Refused, &notify).is_err());
     }
 }

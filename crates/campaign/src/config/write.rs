@@ -98,8 +98,9 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
         "# How often each attack is tried. Models are not the same twice: more repeats make the answer surer.\n\
          # `proofhouse run --detect 0.2` says how many find a rise by 20 points.\n\
          repeats: {}\n\n\
-         # What makes `proofhouse run` fail: exploited, regression, tier=TIER, severity=LEVEL.\n\
-         fail_on: [exploited]\n\n\
+         # What makes `proofhouse run` fail: exploited, partial, inconclusive, regression, tier=TIER, severity=LEVEL,\n\
+         # utility<0.9, exposed<0.8.\n\
+         fail_on: [partial]\n\n\
          # Keep the result, the traces and reports; {{time}} makes a new directory for every campaign.\n\
          # out: results/{{time}}\n\
          # reports: [html, markdown, junit, sarif]\n\n\
