@@ -327,7 +327,7 @@ impl RunSetup {
         let broken = failure
             .or_else(|| report.errors.first().map(ToString::to_string))
             .or_else(|| {
-                (report.ending == Ending::TimeUp).then(|| {
+                matches!(report.ending, Ending::Idle | Ending::TimeUp).then(|| {
                     let seconds = self.subject.pace().deadline.as_secs_f64();
                     format!("the subject was not done within {seconds} s")
                 })

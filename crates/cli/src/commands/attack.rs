@@ -40,8 +40,8 @@ const LEAVING: Duration = Duration::from_millis(500);
     proofhouse attack attack.yaml --mcp-server stdio --verdict verdict.json\n  \
     proofhouse attack attack.yaml --ag-ui-url http://127.0.0.1:8000/agent --trace trace.jsonl\n  \
     proofhouse attack probe.yaml --mcp-client-command 'python server.py'\n\n\
-    Exit codes: 0 resisted, 1 exploited or partial, 2 error verdict, 3 could not run, a file could not\n\
-    be written or the agent was never reached, 64 usage, 130 interrupted (with a verdict on what was\n\
+    Exit codes: 0 resisted, 1 exploited or partial, 2 error verdict or cut short by a limit of time,\n\
+    3 could not run, a file could not be written or the agent was never reached, 64 usage, 130 interrupted (with a verdict on what was\n\
     seen).")]
 pub(crate) struct AttackCommand {
     /// The threat document, or `-` for stdin
