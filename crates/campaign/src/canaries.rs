@@ -7,15 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proofhouse_detect::{CanaryError, CanaryMatcher};
+use proofhouse_detect::{CanaryError, CanaryMatcher, EXTENSION_FIELD};
 use proofhouse_oatf::{Attack, Document, Fragment, to_value};
 use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
 use crate::document::{Script, Success};
 
-/// The field of the attack that is ours.
-const OURS: &str = "x-proofhouse";
+/// The field of the extension that lists them.
 const CANARIES: &str = "canaries";
 /// Canaries of one document.
 const MAX_CANARIES: usize = 100;
@@ -51,7 +50,7 @@ pub type CanaryValues = BTreeMap<String, String>;
 ///
 /// Returns what is wrong with the list.
 pub fn literals(document: &Document) -> Result<Vec<String>, CanariesError> {
-    let ours = document.attack.extensions.get(OURS);
+    let ours = document.attack.extensions.get(EXTENSION_FIELD);
     let Some(list) = ours.and_then(|ours| ours.get(CANARIES)) else {
         return Ok(Vec::new());
     };
@@ -67,7 +66,7 @@ pub fn literals(document: &Document) -> Result<Vec<String>, CanariesError> {
         return Ok(texts);
     }
     let mut rest = to_value(document);
-    if let Some(ours) = rest["attack"][OURS].as_object_mut() {
+    if let Some(ours) = rest["attack"][EXTENSION_FIELD].as_object_mut() {
         ours.shift_remove(CANARIES);
     }
     let unused = texts.iter().find(|text| !holds(&rest, text));

@@ -7,7 +7,7 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use proofhouse_detect::{CanaryKeyError, check_canaries};
+use proofhouse_detect::{CanaryKeyError, EXTENSION_FIELD, check_canaries};
 use proofhouse_oatf::{
     Diagnostic, DiagnosticSeverity, Document, Mode, OatfError, Protocol, Span, serialize,
 };
@@ -17,8 +17,6 @@ use serde_json::{Map, Value};
 use crate::canaries::{CanariesError, literals};
 use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping};
 
-/// The field of the attack that is ours.
-const OURS: &str = "x-proofhouse";
 /// Prompts of one document. A conversation that needs more is a subject's test suite.
 const MAX_PROMPTS: usize = 20;
 
@@ -154,12 +152,15 @@ pub fn check(document: &Document) -> Vec<Diagnostic> {
         help: None,
     };
     let indicators = check_canaries(document).into_iter().map(|error| {
-        let path = format!("attack.indicators[{}].{OURS}.canary", error.indicator);
+        let path = format!(
+            "attack.indicators[{}].{EXTENSION_FIELD}.canary",
+            error.indicator
+        );
         finding("XP-001", path, error.span, error.to_string())
     });
     let attack = literals(document).err().map(|error| {
-        let span = document.attack_field_span(&[OURS, "canaries"]);
-        let path = format!("attack.{OURS}.canaries");
+        let span = document.attack_field_span(&[EXTENSION_FIELD, "canaries"]);
+        let path = format!("attack.{EXTENSION_FIELD}.canaries");
         finding("XP-002", path, span, error.to_string())
     });
     indicators.chain(attack).collect()
@@ -276,7 +277,7 @@ fn twin_script(
 }
 
 fn ours(document: &Document) -> Result<Map<String, Value>, DocumentError> {
-    match document.attack.extensions.get(OURS) {
+    match document.attack.extensions.get(EXTENSION_FIELD) {
         None => Ok(Map::new()),
         Some(Value::Object(map)) => Ok(map.clone()),
         Some(_) => Err(field("", "is not a mapping")),

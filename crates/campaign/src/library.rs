@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proofhouse_detect::EXTENSION_FIELD;
 use proofhouse_oatf::{Document, FrameworkMapping, Mode, Protocol, load};
 use serde_json::Value;
 
@@ -123,6 +124,6 @@ impl Scenario {
     }
 
     fn own(&self) -> Option<&Value> {
-        self.document.attack.extensions.get("x-proofhouse")
+        self.document.attack.extensions.get(EXTENSION_FIELD)
     }
 }

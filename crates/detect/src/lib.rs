@@ -18,8 +18,8 @@ pub use canary::{
 pub use import::{FORMATS, Format, ImportOptions, TraceFormatInfo, UnknownFormat, open};
 pub use scanner::{
     BuildError, CanaryKeyError, CanaryKeyProblem, DocumentVerdict, Dropped, DroppedMessages,
-    Evidence, ExplainedMessage, IndicatorExplanation, IndicatorReport, Judgement, Kept,
-    MessagePlace, OperatorCheck, Resolved, ScanFinding, ScanOutcome, ScanSession, Scanner,
+    EXTENSION_FIELD, Evidence, ExplainedMessage, IndicatorExplanation, IndicatorReport, Judgement,
+    Kept, MessagePlace, OperatorCheck, Resolved, ScanFinding, ScanOutcome, ScanSession, Scanner,
     ScannerBuilder, check_canaries, dropped_by, text_is_enough,
 };
 pub use trace::{

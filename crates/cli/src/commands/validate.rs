@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use proofhouse_detect::EXTENSION_FIELD;
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, load_with};
 
@@ -138,7 +139,7 @@ fn check(text: &str, inputs: &Inputs) -> (Vec<Diagnostic>, Option<Bundle>) {
         let limits = inputs.size.limits();
         let mut findings = proofhouse_oatf::check(text, &limits);
         // What is ours in it can be judged once the rest can be.
-        if text.contains("x-proofhouse")
+        if text.contains(EXTENSION_FIELD)
             && let Ok(loaded) = load_with(text, &limits)
         {
             findings.extend(document::check(&loaded.document));

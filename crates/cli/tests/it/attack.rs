@@ -69,11 +69,6 @@ impl Attack {
             .arg("attack")
             .arg(&path)
             .args(["--grace", "0s", "--max-session", "20s"])
-            .args(if arguments.contains(&"--idle-limit") {
-                &[][..]
-            } else {
-                &["--idle-limit", "1s"]
-            })
             .args(arguments)
             .envs(environment.iter().copied())
             .current_dir(directory.path())
@@ -173,10 +168,31 @@ fn hello(url: &str) -> Option<String> {
     session
 }
 
-/// Plays an agent that lists the tools and calls one with this note.
+/// Ends a session, as a client does that has nothing more to say.
+fn farewell(url: &str, session: Option<&str>) {
+    let authority = url.trim_start_matches("http://").split('/').next().unwrap();
+    let path = &url["http://".len() + authority.len()..];
+    let mut stream = TcpStream::connect(authority).unwrap();
+    let session = session.unwrap();
+    write!(
+        stream,
+        "DELETE {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\nmcp-session-id: {session}\r\n\r\n"
+    )
+    .unwrap();
+    // The run may be over before the answer is read.
+    let _ = stream.take(1 << 20).read_to_string(&mut String::new());
+}
+
+/// Plays an agent that lists the tools, calls one with this note, and ends its session.
 fn play(url: &str, note: &str) {
-    let session = hello(url);
-    let session = session.as_deref();
+    let session = talk(url, note);
+    farewell(url, session.as_deref());
+}
+
+/// The same without an end.
+fn talk(url: &str, note: &str) -> Option<String> {
+    let begun = hello(url);
+    let session = begun.as_deref();
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let (_, tools) = post(url, session, &list);
     assert_eq!(tools["result"]["tools"][0]["name"], "weather");
@@ -184,6 +200,7 @@ fn play(url: &str, note: &str) {
         "params": {"name": "weather", "arguments": {"note": note}}});
     let (_, result) = post(url, session, &call);
     assert_eq!(result["result"]["content"][0]["text"], "sunny");
+    begun
 }
 
 fn read(path: &Path) -> String {
@@ -230,7 +247,7 @@ fn an_agent_that_falls_for_it_is_exploited_with_evidence() {
     );
     let verdict: Value = serde_json::from_str(&read(&verdict)).unwrap();
     assert_eq!(verdict["verdict"]["result"], "exploited");
-    assert_eq!(verdict["ending"], "idle");
+    assert_eq!(verdict["ending"], "subject_done");
     // The trace of a run, judged again, gives the same.
     let rules = directory.path().join("attack.yaml");
     let (trace, rules) = (trace.to_str().unwrap(), rules.to_str().unwrap());
@@ -249,6 +266,18 @@ fn an_agent_that_does_not_is_not_exploited_and_without_a_control_nothing_is_prov
     assert_eq!(verdict["outcome"], "inconclusive");
     assert_eq!(verdict["conditions"]["alive"]["reason"], "no_control");
     assert_eq!(verdict["exposure"]["reached"], true);
+}
+
+#[test]
+fn an_agent_that_falls_silent_has_resisted_nothing() {
+    let mut attack = Attack::start(DOCUMENT, &["--format", "json", "--idle-limit", "3s"]);
+    talk(&attack.address(), "nothing");
+    let ended = attack.end();
+    let verdict: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(verdict["ending"], "idle");
+    assert_eq!(verdict["verdict"]["result"], "not_exploited");
+    // It may still have been thinking.
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
 }
 
 #[test]
@@ -601,6 +630,7 @@ fn an_agent_that_only_reads_the_template_is_not_exploited() {
         let session = hello(&url);
         post(&url, session.as_deref(), &list);
         post(&url, session.as_deref(), &call);
+        farewell(&url, session.as_deref());
         let ended = attack.end();
         assert_eq!(ended.code, Some(code), "{}{}", ended.stdout, ended.stderr);
     }

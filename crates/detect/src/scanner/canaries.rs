@@ -11,8 +11,8 @@ use super::{BuildError, Scanner};
 use crate::canary::{CanaryError, CanaryHit, CanaryMatcher, check};
 use crate::trace::TraceMessage;
 
-/// The field of an indicator that is ours.
-const OURS: &str = "x-proofhouse";
+/// The field of an attack or an indicator for what the threat format has no place for.
+pub const EXTENSION_FIELD: &str = "x-proofhouse";
 const CANARY: &str = "canary";
 /// What the rule is called that nobody's document has.
 pub(super) const BUILT_IN: &str = "canary";
@@ -63,14 +63,14 @@ pub fn check_canaries(document: &Document) -> Vec<CanaryKeyError> {
 fn key_error(document: &Document, indicator: usize, problem: CanaryKeyProblem) -> CanaryKeyError {
     CanaryKeyError {
         indicator,
-        span: document.indicator_field_span(indicator, &[OURS, CANARY]),
+        span: document.indicator_field_span(indicator, &[EXTENSION_FIELD, CANARY]),
         problem,
     }
 }
 
 /// The canaries an indicator asks for.
 fn canaries(indicator: &Indicator) -> Result<Vec<&str>, CanaryKeyProblem> {
-    let ours = indicator.extensions.get(OURS);
+    let ours = indicator.extensions.get(EXTENSION_FIELD);
     let Some(value) = ours.and_then(|ours| ours.get(CANARY)) else {
         return Ok(Vec::new());
     };
@@ -99,7 +99,7 @@ pub(super) fn built_in(canaries: &[String]) -> Document {
         };
         indicator
             .extensions
-            .insert(OURS.to_owned(), Value::Object(ours));
+            .insert(EXTENSION_FIELD.to_owned(), Value::Object(ours));
         indicator
     });
     Document::new(Attack {

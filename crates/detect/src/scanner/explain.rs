@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Scanner;
+use super::canaries::EXTENSION_FIELD;
 use super::class::{Dropped, dropped_by};
 use super::evidence::{locate, shorten};
 use crate::trace::TraceMessage;
@@ -137,7 +138,7 @@ impl Scanner {
         indicator: &Indicator,
         message: &TraceMessage,
     ) -> (IndicatorResult, Option<String>) {
-        if indicator.detection().is_none() && indicator.extensions.contains_key("x-proofhouse") {
+        if indicator.detection().is_none() && indicator.extensions.contains_key(EXTENSION_FIELD) {
             // It has nothing but its canary.
             return (IndicatorResult::NotMatched, None);
         }

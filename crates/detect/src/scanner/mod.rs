@@ -27,7 +27,7 @@ use proofhouse_oatf::{
 };
 
 use canaries::CanaryGroup;
-pub use canaries::{CanaryKeyError, CanaryKeyProblem, check_canaries};
+pub use canaries::{CanaryKeyError, CanaryKeyProblem, EXTENSION_FIELD, check_canaries};
 use class::ClassCache;
 pub use class::{Dropped, dropped_by, text_is_enough};
 pub use evidence::Evidence;

@@ -3,7 +3,9 @@
 pub(crate) mod human;
 pub(crate) mod json;
 
-use proofhouse_detect::{DocumentVerdict, IndicatorExplanation, IndicatorReport, Kept};
+use proofhouse_detect::{
+    DocumentVerdict, EXTENSION_FIELD, IndicatorExplanation, IndicatorReport, Kept,
+};
 use proofhouse_oatf::{Condition, Document, Indicator, IndicatorResult, Protocol, Span, Surface};
 
 /// A trace and what was made of it.
@@ -68,7 +70,7 @@ fn deciding_span(
 ) -> Option<Span> {
     let at = |field: &[&str]| document.indicator_field_span(index, field);
     if operator == Some("canary") {
-        return at(&["x-proofhouse", "canary"]);
+        return at(&[EXTENSION_FIELD, "canary"]);
     }
     if let Some(pattern) = &indicator.pattern {
         let operators = match &pattern.condition {
