@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use proofhouse_wire::sync::lock;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::phases::PhaseView;
 
 /// What can carry an attack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CarrierKind {
     /// The server's instructions.
@@ -43,8 +43,12 @@ pub enum CarrierKind {
     Card,
     /// A task, message or stream item answered.
     TaskResponse,
-    /// A message, call or input sent.
+    /// A message or call sent, or the conversation that a frontend sends.
     Message,
+    /// The context that a frontend sends beside the conversation.
+    Context,
+    /// The state that a frontend shares.
+    State,
     /// The result of a tool the subject called at its frontend.
     FrontendToolResult,
 }
@@ -166,7 +170,13 @@ pub(crate) fn part(state: &Value, kind: CarrierKind, name: &str) -> Option<Value
     };
     match kind {
         CarrierKind::Instructions => state.get("instructions").cloned(),
-        CarrierKind::ToolListed => item("tools", "name").map(without_answers),
+        CarrierKind::ToolListed => item("tools", "name").map(without_answers).or_else(|| {
+            let tools = state.get("run_agent_input")?.get("tools")?.as_array()?;
+            let mut named = tools
+                .iter()
+                .filter(|tool| tool.get("name").is_some_and(|own| own == name));
+            named.next().cloned()
+        }),
         CarrierKind::ToolResponse => item("tools", "name")?.get("responses").cloned(),
         CarrierKind::ResourceListed => item("resources", "uri").map(without_answers),
         CarrierKind::Resource => item("resources", "uri")?.get("content").cloned(),
@@ -177,11 +187,22 @@ pub(crate) fn part(state: &Value, kind: CarrierKind, name: &str) -> Option<Value
         CarrierKind::TaskResponse => state.get("task_responses").cloned(),
         CarrierKind::Message => state
             .get("actions")
-            .or_else(|| state.get("run_agent_input"))
-            .cloned(),
+            .cloned()
+            .or_else(|| state.get("run_agent_input").map(conversation)),
+        CarrierKind::Context => state.get("run_agent_input")?.get("context").cloned(),
+        CarrierKind::State => state.get("run_agent_input")?.get("state").cloned(),
         CarrierKind::FrontendToolResult => state.get("tool_responses").cloned(),
         CarrierKind::Sampling | CarrierKind::Notification => None,
     }
+}
+
+/// What of an input is the conversation: the rest has carriers of its own.
+fn conversation(input: &Value) -> Value {
+    let mut input = input.clone();
+    if let Some(object) = input.as_object_mut() {
+        object.retain(|key, _| !["context", "state", "tools"].contains(&key.as_str()));
+    }
+    input
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod driver;
 mod drivers;
 mod exposure;
 mod extractors;
+mod payload_channels;
 mod phase_gate;
 mod phases;
 mod presence;
@@ -30,6 +31,7 @@ pub use driver::{
 };
 pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
+pub use payload_channels::payload_channels;
 pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;
 pub use recorder::{RunEvent, RunObserver, TraceLimits};

@@ -44,7 +44,7 @@ impl TwinBaseline {
     }
 }
 
-fn states(document: &Document) -> HashMap<String, Vec<Value>> {
+pub(crate) fn states(document: &Document) -> HashMap<String, Vec<Value>> {
     let actors = document.attack.execution.actors().iter();
     let of_actor = |phases: &[proofhouse_oatf::Phase]| {
         let states = (0..phases.len()).filter_map(|index| compute_effective_state(phases, index));
@@ -56,7 +56,7 @@ fn states(document: &Document) -> HashMap<String, Vec<Value>> {
 }
 
 /// What a state can deliver.
-fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
+pub(crate) fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
     use CarrierKind as K;
     let lists = [
         ("tools", "name", K::ToolListed, K::ToolResponse),
@@ -75,12 +75,18 @@ fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
             carriers.push((answered, name.to_owned()));
         }
     }
+    let frontend = state.pointer("/run_agent_input/tools");
+    let offered = frontend.and_then(Value::as_array).into_iter().flatten();
+    let offered = offered.filter_map(|tool| tool.get("name")?.as_str());
+    carriers.extend(offered.map(|name| (K::ToolListed, name.to_owned())));
     let single = [
         K::Instructions,
         K::Elicitation,
         K::Card,
         K::TaskResponse,
         K::Message,
+        K::Context,
+        K::State,
         K::FrontendToolResult,
     ];
     carriers.extend(single.map(|kind| (kind, String::new())));

@@ -18,7 +18,7 @@ use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
 
 use super::INPUT;
-use super::input::{AgUiClientState, follow_up, tool_message};
+use super::input::{AgUiClientState, carriers, follow_up, tool_message};
 use super::names::EventNames;
 use super::reader::{AgUiEventReader, AgUiOutcome, SeenEvent, text};
 
@@ -179,8 +179,10 @@ impl AgUiAgent {
     }
 
     /// Counts what the agent was told, once it shows that it has listened.
-    fn count(&self, tools: &[String]) {
-        self.context.delivered(CarrierKind::Message, INPUT);
+    fn count(&self, input: &Value, tools: &[String]) {
+        for (kind, name) in carriers(input) {
+            self.context.delivered(kind, name);
+        }
         for tool in tools {
             self.context
                 .delivered(CarrierKind::FrontendToolResult, tool);
@@ -231,7 +233,7 @@ impl AgUiAgent {
             let opens = AgUiEventType::parse(kind).is_some_and(AgUiEventType::may_come_first);
             if !heard && !opens {
                 heard = true;
-                self.count(tools);
+                self.count(input, tools);
             }
             if std::mem::take(&mut first) && !opens {
                 self.context.warn("the run begins without RUN_STARTED");
