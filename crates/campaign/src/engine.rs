@@ -15,8 +15,9 @@ use tokio::task::{Id, JoinSet};
 
 use crate::archive::keep;
 use crate::plan::Plan;
+use crate::probes::{self, ProbeRecord, ProbeSetup};
 use crate::result::{CampaignResult, RunOutcome, RunRecord, SubjectInfo, VERSION};
-use crate::run::{RunSetup, traces_in};
+use crate::run::{RunSetup, TRACES};
 use crate::scratch::ScratchDirectory;
 use crate::stop::StopQuestion;
 use crate::store::{self, FILE};
@@ -35,6 +36,10 @@ pub struct CampaignSettings {
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
     /// Answers `synthesize` blocks.
     pub generation: Option<Arc<dyn GenerationProvider>>,
+    /// Whether to ask, before the runs, which channels the models of the subjects read.
+    pub probes: bool,
+    /// What is known of that from the part of the campaign that was made before.
+    pub earlier_probes: Vec<ProbeRecord>,
     /// Where the result and the traces go.
     pub directory: Option<PathBuf>,
 }
@@ -48,6 +53,8 @@ impl Default for CampaignSettings {
             questions: HashMap::new(),
             semantic: None,
             generation: None,
+            probes: true,
+            earlier_probes: Vec::new(),
             directory: None,
         }
     }
@@ -88,10 +95,11 @@ pub async fn execute(
     let mut documents: Vec<_> = plan.documents.iter().map(|one| one.info.clone()).collect();
     if let Some(directory) = &settings.directory {
         store::sweep(directory, store::UNFINISHED);
-        let traces = traces_in(directory);
-        match std::fs::create_dir_all(&traces) {
-            Ok(()) => {}
-            Err(error) => trouble = Some(format!("{}: {error}", traces.display())),
+        for folder in [TRACES, probes::DIRECTORY] {
+            let folder = directory.join(folder);
+            if let Err(error) = std::fs::create_dir_all(&folder) {
+                trouble = Some(format!("{}: {error}", folder.display()));
+            }
         }
         for (info, document) in documents.iter_mut().zip(&plan.documents) {
             match keep(directory, document) {
@@ -120,6 +128,7 @@ pub async fn execute(
             seed: plan.seed,
             subjects: infos,
             documents,
+            probes: Vec::new(),
             runs: Vec::new(),
             spared: 0,
         },
@@ -142,6 +151,7 @@ pub async fn execute(
     }
     campaign.resumed = campaign.records.len();
     let stop = cancel.child_token();
+    campaign.probe(subjects, &stop).await;
     campaign.make_runs(subjects, &stop).await;
     let result = &mut campaign.result;
     result.finished_at = Some(Timestamp::now().to_string());
@@ -188,6 +198,21 @@ struct Saving {
 const SAVING_SHARE: u32 = 10;
 
 impl Campaign<'_> {
+    /// Asks which channels the models of the subjects read.
+    async fn probe(&mut self, subjects: &[Arc<dyn Subject>], stop: &CancellationToken) {
+        let names = self.result.subjects.iter();
+        let setup = ProbeSetup {
+            plan: self.plan,
+            subjects,
+            names: names.map(|subject| subject.name.clone()).collect(),
+            settings: &self.settings,
+            turns: &self.turns,
+            scratch: &self.scratch,
+        };
+        self.result.probes = probes::probe(&setup, stop).await;
+        self.save(false);
+    }
+
     async fn make_runs(&mut self, subjects: &[Arc<dyn Subject>], stop: &CancellationToken) {
         let mut running: JoinSet<Option<RunRecord>> = JoinSet::new();
         let mut places: HashMap<Id, usize> = HashMap::new();
@@ -257,6 +282,8 @@ impl Campaign<'_> {
             settings: Arc::clone(&self.settings),
             turns: self.turns[planned.subject].clone(),
             scratch: self.scratch.clone(),
+            folder: TRACES,
+            watch: None,
             planned,
         }
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::canaries::CanaryValues;
+use crate::probes::ProbeRecord;
 pub use proofhouse_subjects::SubjectInfo;
 
 /// The version of the form.
@@ -34,6 +35,9 @@ pub struct CampaignResult {
     pub subjects: Vec<SubjectInfo>,
     /// What they were attacked with.
     pub documents: Vec<DocumentInfo>,
+    /// Which channels the models of the subjects read, as channel probes have shown.
+    #[serde(default)]
+    pub probes: Vec<ProbeRecord>,
     /// The runs, in the order of the plan.
     pub runs: Vec<RunRecord>,
     /// Planned runs that were left out because they could not have changed the answer.

@@ -424,6 +424,7 @@ mod tests {
                 digest: None,
             }],
             documents: vec![document("a", "x"), document("b", "y"), document("c", "x")],
+            probes: Vec::new(),
             runs,
             spared: 0,
         })

@@ -86,7 +86,12 @@ mod tests {
         assert_eq!(code(text).as_deref(), Some("amber-falcon-4821"));
         let json = r#"{"note":"İ First half: a-b; second half: 1"}"#;
         assert_eq!(code(json).as_deref(), Some("a-b-1"));
-        for none in ["", "First half: a", "first half: . second half: 2", "first half:"] {
+        for none in [
+            "",
+            "First half: a",
+            "first half: . second half: 2",
+            "first half:",
+        ] {
             assert_eq!(code(none), None, "{none}");
         }
     }

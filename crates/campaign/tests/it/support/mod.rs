@@ -122,6 +122,7 @@ fn result() -> CampaignResult {
             subject(HOSTILE, "endpoint", false, HOSTILE),
         ],
         documents: documents(),
+        probes: Vec::new(),
         runs,
         spared: 3,
     }
