@@ -14,10 +14,11 @@ use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 
 use crate::archive::keep;
+use crate::outcome::ControlState;
 use crate::plan::Plan;
-use crate::probes::{self, ProbeRecord, ProbeSetup};
+use crate::probes::{self, ProbeRecord, ProbeSetup, ProvenChannels};
 use crate::result::{CampaignResult, RunOutcome, RunRecord, SubjectInfo, VERSION};
-use crate::run::{RunSetup, TRACES};
+use crate::run::{RunSetup, TRACES, no_control};
 use crate::scratch::ScratchDirectory;
 use crate::stop::StopQuestion;
 use crate::store::{self, FILE};
@@ -112,8 +113,10 @@ pub async fn execute(
     let mut campaign = Campaign {
         plan,
         records: BTreeMap::new(),
+        pairs: pairs(plan),
         spared: HashSet::new(),
         settings: Arc::new(settings),
+        channels: Arc::default(),
         started: Instant::now(),
         resumed: 0,
         turns: turns(subjects),
@@ -150,6 +153,10 @@ pub async fn execute(
         }
     }
     campaign.resumed = campaign.records.len();
+    let known: Vec<usize> = campaign.records.keys().copied().collect();
+    for place in known {
+        campaign.settle(place);
+    }
     let stop = cancel.child_token();
     campaign.probe(subjects, &stop).await;
     campaign.make_runs(subjects, &stop).await;
@@ -157,6 +164,16 @@ pub async fn execute(
     result.finished_at = Some(Timestamp::now().to_string());
     campaign.save(true);
     campaign.result
+}
+
+/// Where the runs of each document and subject are in the plan.
+fn pairs(plan: &Plan) -> HashMap<(usize, usize), Vec<usize>> {
+    let mut pairs: HashMap<_, Vec<usize>> = HashMap::new();
+    for (place, run) in plan.runs.iter().enumerate() {
+        let pair = (run.document, run.subject);
+        pairs.entry(pair).or_default().push(place);
+    }
+    pairs
 }
 
 /// Who may be in a run with each subject, if not everyone. Those that need the same share their turns.
@@ -176,8 +193,12 @@ fn turns(subjects: &[Arc<dyn Subject>]) -> Vec<Option<Arc<Semaphore>>> {
 struct Campaign<'a> {
     plan: &'a Plan,
     records: BTreeMap<usize, RunRecord>,
+    /// Where the runs of each document and subject are in the plan.
+    pairs: HashMap<(usize, usize), Vec<usize>>,
     spared: HashSet<usize>,
     settings: Arc<CampaignSettings>,
+    /// What the probes have shown.
+    channels: Arc<ProvenChannels>,
     started: Instant,
     resumed: usize,
     turns: Vec<Option<Arc<Semaphore>>>,
@@ -210,6 +231,7 @@ impl Campaign<'_> {
             scratch: &self.scratch,
         };
         self.result.probes = probes::probe(&setup, stop).await;
+        self.channels = Arc::new(ProvenChannels::new(&self.result.probes));
         self.save(false);
     }
 
@@ -258,6 +280,7 @@ impl Campaign<'_> {
             };
             let gave_way = record.outcome.gave_way() && !record.twin;
             self.records.insert(place, record);
+            self.settle(place);
             if gave_way && self.settings.fail_fast {
                 stop.cancel();
             }
@@ -283,8 +306,31 @@ impl Campaign<'_> {
             turns: self.turns[planned.subject].clone(),
             scratch: self.scratch.clone(),
             folder: TRACES,
+            channels: Arc::clone(&self.channels),
             watch: None,
             planned,
+        }
+    }
+
+    /// Settles what rests on a run that has ended: an attack by its control, if that is known, and by a control the
+    /// attacks that came before it.
+    fn settle(&mut self, place: usize) {
+        let run = &self.plan.runs[place];
+        let places = self.pairs.get(&(run.document, run.subject));
+        let places = places.map(Vec::as_slice).unwrap_or_default();
+        let control = places
+            .iter()
+            .filter_map(|place| self.records.get(place))
+            .find(|record| record.twin);
+        let control = match control {
+            Some(control) => ControlState::of(control),
+            None if self.plan.documents[run.document].twin.is_some() => ControlState::Pending,
+            None => no_control(),
+        };
+        for place in places {
+            if let Some(record) = self.records.get_mut(place) {
+                record.settle(&control);
+            }
         }
     }
 

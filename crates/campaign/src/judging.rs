@@ -1,27 +1,14 @@
 //! From a verdict to what a run came to: the same for a run that just ended and for one that is judged again.
 
 use proofhouse_detect::DocumentVerdict;
-use proofhouse_oatf::AttackResult;
 use serde_json::Value;
 
-use crate::result::{IndicatorOutcome, RunEvidence, RunOutcome};
+use crate::result::{IndicatorOutcome, RunEvidence};
 
 /// Evidence of one indicator that is kept; the trace has the rest.
 const MAX_EVIDENCE: usize = 5;
 /// Characters of an answer, an error or a piece of evidence that are kept.
 pub(crate) const MAX_TEXT: usize = 500;
-
-/// What came of a run: its verdict, whether it broke off, and whether the attack reached the subject. What
-/// got through got through, whatever else went wrong.
-pub(crate) fn outcome(result: Option<AttackResult>, broken: bool, reached: bool) -> RunOutcome {
-    match (result, broken) {
-        (Some(AttackResult::Exploited), _) => RunOutcome::Exploited,
-        (Some(AttackResult::Partial), _) => RunOutcome::Partial,
-        (Some(AttackResult::Error) | None, _) | (_, true) => RunOutcome::Error,
-        (Some(AttackResult::NotExploited), false) if reached => RunOutcome::Resisted,
-        (Some(AttackResult::NotExploited), false) => RunOutcome::NotReached,
-    }
-}
 
 /// What each indicator found.
 pub(crate) fn indicators(verdict: &DocumentVerdict) -> Vec<IndicatorOutcome> {
@@ -64,22 +51,6 @@ pub(crate) fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_got_through_got_through() {
-        use AttackResult as A;
-        for (result, broken, reached, expected) in [
-            (Some(A::Exploited), true, true, RunOutcome::Exploited),
-            (Some(A::Partial), false, true, RunOutcome::Partial),
-            (Some(A::NotExploited), false, true, RunOutcome::Resisted),
-            (Some(A::NotExploited), false, false, RunOutcome::NotReached),
-            (Some(A::NotExploited), true, true, RunOutcome::Error),
-            (Some(A::Error), false, true, RunOutcome::Error),
-            (None, false, true, RunOutcome::Error),
-        ] {
-            assert_eq!(outcome(result, broken, reached), expected);
-        }
-    }
 
     #[test]
     fn lines_are_short_and_single() {

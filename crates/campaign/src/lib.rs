@@ -23,6 +23,7 @@ mod judging;
 pub mod library;
 pub mod load;
 pub mod message_origin;
+pub mod outcome;
 pub mod plan;
 pub mod probes;
 pub mod replay;

@@ -8,7 +8,9 @@ use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, collect};
 
 use crate::cases::is_cases_file;
 use crate::config;
-use crate::document::{CampaignDocument, TwinError, UnreadableDocument, is_twin_file};
+use crate::document::{
+    CampaignDocument, DocumentError, TwinError, UnreadableDocument, is_twin_file,
+};
 use crate::library;
 
 /// Why the documents of a campaign cannot be used.
@@ -114,6 +116,40 @@ pub fn load_document(
     None
 }
 
+/// A document that was loaded, with its control, the file beside it that it names.
+///
+/// # Errors
+///
+/// Returns an error when it cannot be run, or its control cannot be used.
+pub fn with_control(
+    input: &FileInput,
+    document: Document,
+    limits: &ReadLimits,
+    notify: &dyn Fn(Notice),
+) -> Result<CampaignDocument, DocumentError> {
+    CampaignDocument::new(&input.name(), document, None, |file| {
+        beside(input, file, limits, notify)
+    })
+}
+
+/// The file of this name beside a document.
+fn beside(
+    input: &FileInput,
+    file: &str,
+    limits: &ReadLimits,
+    notify: &dyn Fn(Notice),
+) -> Result<Document, TwinError> {
+    let FileInput::File(path) = input else {
+        return Err(TwinError::FromStdin);
+    };
+    let path = path.with_file_name(file);
+    if !path.is_file() {
+        return Err(TwinError::NoFile);
+    }
+    let loaded = load_document(&FileInput::File(path), limits, notify);
+    Ok(loaded.ok_or(UnreadableDocument::Told)?)
+}
+
 /// The document in one file, with its twin; tells why one cannot be used.
 pub(crate) fn load_one(
     input: &FileInput,
@@ -122,17 +158,7 @@ pub(crate) fn load_one(
     notify: &dyn Fn(Notice),
 ) -> Option<CampaignDocument> {
     let document = load_document(input, limits, notify)?;
-    let twin = |file: &str| {
-        let FileInput::File(path) = input else {
-            return Err(TwinError::FromStdin);
-        };
-        let path = path.with_file_name(file);
-        if !path.is_file() {
-            return Err(TwinError::NoFile);
-        }
-        let loaded = load_document(&FileInput::File(path), limits, notify);
-        Ok(loaded.ok_or(UnreadableDocument::Told)?)
-    };
+    let twin = |file: &str| beside(input, file, limits, notify);
     ready(&input.name(), document, prompt, twin, notify)
 }
 

@@ -122,10 +122,11 @@ impl Plan {
                             twin,
                         });
                     };
-                    add(false);
+                    // What an attack comes to is settled by its control.
                     if repeat == 1 && document.twin.is_some() {
                         add(true);
                     }
+                    add(false);
                 }
             }
         }
@@ -310,10 +311,10 @@ mod tests {
         assert_eq!(
             ids,
             [
-                "A-001/one/1",
                 "A-001/one/1/twin",
-                "A-001/two/1",
+                "A-001/one/1",
                 "A-001/two/1/twin",
+                "A-001/two/1",
                 "A-002/one/1",
                 "A-002/two/1",
                 "A-001/one/2",

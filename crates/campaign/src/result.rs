@@ -2,17 +2,19 @@
 //!
 //! The form is versioned: fields may be added, and [`VERSION`] grows when one changes or goes away.
 
-use proofhouse_oatf::{Framework, Mode, Protocol};
+use proofhouse_oatf::{AttackResult, Framework, Mode, Protocol};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::canaries::CanaryValues;
+pub use crate::outcome::RunOutcome;
+use crate::outcome::{Conditions, ControlState, InconclusiveReason, settle};
 use crate::probes::ProbeRecord;
 pub use proofhouse_subjects::SubjectInfo;
 
 /// The version of the form.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Everything a campaign found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -145,6 +147,16 @@ pub struct RunRecord {
     pub twin: bool,
     /// What came of it.
     pub outcome: RunOutcome,
+    /// Why it is inconclusive, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<InconclusiveReason>,
+    /// The verdict of the threat format: `exploited`, `partial`, `not_exploited` or `error`; absent when the run could not
+    /// take place.
+    #[serde(default)]
+    pub verdict: Option<String>,
+    /// What had to hold before it could be called resisted.
+    #[serde(default)]
+    pub conditions: Conditions,
     /// The highest tier that was reached.
     pub tier: Option<String>,
     /// Whether anything of the attack reached the subject.
@@ -163,6 +175,9 @@ pub struct RunRecord {
     /// might be none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
+    /// As what that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_by: Option<InconclusiveReason>,
     /// What went wrong without spoiling the run.
     pub warnings: Vec<String>,
     /// How long it took.
@@ -181,47 +196,42 @@ pub struct RunRecord {
     pub canaries: CanaryValues,
 }
 
-/// What came of a run.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum RunOutcome {
-    /// The attack got through.
-    Exploited,
-    /// Some of it got through.
-    Partial,
-    /// It reached the subject, which resisted.
-    Resisted,
-    /// Nothing of it reached the subject, so nothing is proved.
-    NotReached,
-    /// There is no verdict.
-    Error,
-}
-
-impl RunOutcome {
-    /// Whether the subject gave way.
-    #[must_use]
-    pub fn gave_way(self) -> bool {
-        matches!(self, Self::Exploited | Self::Partial)
-    }
-
-    /// Whether the run says something about the subject.
-    #[must_use]
-    pub fn counts(self) -> bool {
-        matches!(self, Self::Exploited | Self::Partial | Self::Resisted)
-    }
-
-    /// The word for people.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Exploited => "exploited",
-            Self::Partial => "partial",
-            Self::Resisted => "resisted",
-            Self::NotReached => "not reached",
-            Self::Error => "error",
+impl RunRecord {
+    /// Settles the outcome by what is known of the control run. Records of earlier versions have no verdict and no
+    /// conditions to settle anything by: they stay as they are.
+    pub fn settle(&mut self, control: &ControlState) {
+        if self.verdict.is_none() && self.broken_by.is_none() {
+            return;
         }
+        self.conditions.settle_alive(control);
+        let verdict: Option<AttackResult> =
+            self.verdict.as_deref().and_then(|text| text.parse().ok());
+        (self.outcome, self.reason) = settle(verdict, self.broken_by, &self.conditions);
+    }
+
+    /// What an inconclusive run rests on, for people: its error, or what is said of the condition that does not hold.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        let reason = self.reason?;
+        let failure = self.broken.as_deref().or(self.error.as_deref());
+        if reason.is_failure() && failure.is_some() {
+            return failure;
+        }
+        let conditions = self.conditions.each().into_iter();
+        let mut told = conditions.filter(|(_, one)| one.reason == Some(reason));
+        let why = told.next().map(|(_, one)| one.why.as_str());
+        why.filter(|why| !why.is_empty())
+    }
+
+    /// Whether the run itself failed: it could not take place, broke off, or could not be judged.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.outcome == RunOutcome::Inconclusive
+            && match self.reason {
+                Some(reason) => reason.is_failure(),
+                // Earlier versions told no reason.
+                None => self.error.is_some(),
+            }
     }
 }
 

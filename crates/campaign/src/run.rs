@@ -8,26 +8,25 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use proofhouse_detect::{RedactError, Redactor};
-use proofhouse_oatf::{Direction, Mode};
-use proofhouse_protocol::a2a::A2aMethod;
-use proofhouse_protocol::ag_ui::AgUiEventType;
-use proofhouse_protocol::mcp::McpMethod;
-use proofhouse_protocol::text;
+use proofhouse_oatf::Mode;
 use proofhouse_range::{
-    ActorEndpoint, ConnectError, ConnectSubject, Ending, RunHandle, RunOptions, RunReport,
-    run as run_range,
+    ActorEndpoint, ConnectError, ConnectSubject, Ending, RunError, RunHandle, RunOptions,
+    RunReport, run as run_range,
 };
 use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
 use proofhouse_wire::{CancellationToken, fnv};
-use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::canaries::{CanariesError, fresh};
-use crate::document::{Script, Success};
+use crate::document::Script;
 use crate::engine::CampaignSettings;
-use crate::judging::{cut, indicators, line, outcome};
+use crate::judging::{cut, indicators, line};
+use crate::outcome::{
+    Conditions, ControlState, InconclusiveReason, ObservedRun, ended_early, heard_answer,
+    is_task_done,
+};
 use crate::plan::PlannedRun;
-use crate::probes::NonceWatch;
+use crate::probes::{NonceWatch, ProvenChannels};
 use crate::result::{RunOutcome, RunRecord};
 use crate::scratch::ScratchDirectory;
 
@@ -44,8 +43,29 @@ enum AttemptError {
     #[error("secrets cannot be kept out of the result: {0}")]
     Secrets(#[from] RedactError),
     /// What the attack said, without secrets.
-    #[error("{0}")]
-    Range(String),
+    #[error("{message}")]
+    Range {
+        message: String,
+        /// Whether it was the subject that could not be met.
+        by_subject: bool,
+    },
+}
+
+impl AttemptError {
+    /// As what it counts.
+    fn reason(&self) -> InconclusiveReason {
+        match self {
+            Self::Range {
+                by_subject: true, ..
+            } => InconclusiveReason::SubjectFailed,
+            Self::Directory(_)
+            | Self::Canaries(_)
+            | Self::Secrets(_)
+            | Self::Range {
+                by_subject: false, ..
+            } => InconclusiveReason::AttackFailed,
+        }
+    }
 }
 
 /// Everything a run needs.
@@ -62,6 +82,8 @@ pub(crate) struct RunSetup {
     pub(crate) scratch: Result<Arc<ScratchDirectory>, Arc<io::Error>>,
     /// The directory of its trace, in that of the campaign.
     pub(crate) folder: &'static str,
+    /// Which channels the subjects' models read.
+    pub(crate) channels: Arc<ProvenChannels>,
     /// Looks for the code of a channel probe.
     pub(crate) watch: Option<Arc<NonceWatch>>,
 }
@@ -75,7 +97,10 @@ impl RunSetup {
             subject: self.name.clone(),
             repeat: self.planned.repeat,
             twin: self.planned.twin,
-            outcome: RunOutcome::Error,
+            outcome: RunOutcome::Inconclusive,
+            reason: Some(InconclusiveReason::AttackFailed),
+            verdict: None,
+            conditions: Conditions::default(),
             tier: None,
             reached: false,
             carriers: (0, 0),
@@ -84,6 +109,7 @@ impl RunSetup {
             answer: None,
             error: None,
             broken: None,
+            broken_by: Some(InconclusiveReason::AttackFailed),
             warnings: Vec::new(),
             milliseconds: 0,
             messages: 0,
@@ -111,8 +137,9 @@ impl RunSetup {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = made {
-            record.outcome = RunOutcome::Error;
             record.error = Some(line(&error.to_string()));
+            record.broken_by = Some(error.reason());
+            record.settle(&ControlState::Pending);
         }
         record.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         (!cancel.is_cancelled()).then_some(record)
@@ -218,8 +245,9 @@ impl RunSetup {
             Ok(answer) => Ok(answer.map(|text| redactor.redact(&text).into_owned())),
             Err(SubjectError(message)) => Err(SubjectError(redactor.redact(&message).into_owned())),
         };
-        let report = report.map_err(|error| {
-            AttemptError::Range(redactor.redact(&error.to_string()).into_owned())
+        let report = report.map_err(|error| AttemptError::Range {
+            message: redactor.redact(&error.to_string()).into_owned(),
+            by_subject: matches!(error, RunError::Subject(_)),
         })?;
         self.judge(&report, said, &redactor, record);
         Ok(())
@@ -322,46 +350,86 @@ impl RunSetup {
             .map(|actor| actor.name.as_str())
             .collect();
         let answer = answer.or_else(|| {
-            let overheard = overheard(report, &clients)?;
+            let overheard = heard_answer(report, &clients)?;
             Some(redactor.redact(&overheard).into_owned())
         });
         record.answer = answer.as_deref().map(cut);
         if let Some(watch) = &self.watch {
             watch.look(&self.script.document, report, answer.as_deref());
         }
-        if self.planned.twin || self.script.success.is_some() {
-            let success = self.script.success.as_ref();
-            record.task_done = success.map(|success| is_done(success, report, answer.as_deref()));
+        if let Some(success) = &self.script.success {
+            // An answer that nobody gave does not have the text.
+            let done = is_task_done(success, report, answer.as_deref());
+            record.task_done = Some(done.unwrap_or_default());
         }
+        let failed = |by, why: String| (by, why);
         let broken = failure
-            .or_else(|| report.errors.first().map(ToString::to_string))
+            .map(|why| failed(InconclusiveReason::SubjectFailed, why))
             .or_else(|| {
-                (report.ending == Ending::TimeUp).then(|| {
-                    let seconds = self.subject.pace().deadline.as_secs_f64();
-                    format!("the subject was not done within {seconds} s")
-                })
-            });
+                let first = report.errors.first()?;
+                Some(failed(InconclusiveReason::AttackFailed, first.to_string()))
+            })
+            .or_else(|| self.ended_early(report.ending));
         if let Some(verdict) = &report.verdict {
+            record.verdict = Some(verdict.attack.result.as_str().to_owned());
             record.tier = verdict.attack.max_tier.map(|tier| tier.as_str().to_owned());
             record.indicators = indicators(verdict);
         }
-        let result = report.verdict.as_ref().map(|verdict| verdict.attack.result);
-        record.outcome = outcome(result, broken.is_some(), report.exposure.reached);
-        record.broken = broken.as_deref().map(line);
-        if record.outcome == RunOutcome::Error {
+        record.broken_by = broken.as_ref().map(|(by, _)| *by);
+        record.broken = broken.map(|(_, why)| line(&why));
+        let observed = ObservedRun {
+            report,
+            answer: answer.as_deref(),
+            subject: &self.name,
+            // A control has no payload that it would have to read.
+            channels: (!self.planned.twin).then_some(&*self.channels),
+        };
+        record.conditions = Conditions::of(&observed, &ControlState::Pending);
+        record.settle(&self.control(record));
+        if record.has_failed() {
             let diagnostic = report
                 .verdict
                 .as_ref()
-                .and_then(|verdict| verdict.attack.diagnostic.clone());
-            let why = broken.or(diagnostic);
-            record.error = Some(line(
-                &why.unwrap_or_else(|| "there is no verdict".to_owned()),
-            ));
-        } else if let Some(broken) = broken {
-            warnings.insert(0, line(&broken));
+                .and_then(|verdict| verdict.attack.diagnostic.as_deref());
+            let why = record.broken.as_deref().or(diagnostic);
+            record.error = Some(line(why.unwrap_or("there is no verdict")));
+        } else if let Some(broken) = &record.broken {
+            warnings.insert(0, broken.clone());
         }
         record.warnings.extend(warnings);
         record.warnings.truncate(MAX_WARNINGS);
+    }
+}
+
+impl RunSetup {
+    /// Why a run that ended like this says nothing, if so.
+    fn ended_early(&self, ending: Ending) -> Option<(InconclusiveReason, String)> {
+        let by = ended_early(ending)?;
+        let seconds = self.subject.pace().deadline.as_secs_f64();
+        let why = if by == InconclusiveReason::TimedOut {
+            format!("the subject was not done within {seconds} s")
+        } else {
+            "the run was interrupted".to_owned()
+        };
+        Some((by, why))
+    }
+
+    /// What is known of the control while the run itself is all there is. A control is its own.
+    fn control(&self, record: &RunRecord) -> ControlState {
+        if record.twin {
+            ControlState::of(record)
+        } else if self.script.twin.is_some() {
+            ControlState::Pending
+        } else {
+            no_control()
+        }
+    }
+}
+
+/// The document has no control.
+pub(crate) fn no_control() -> ControlState {
+    ControlState::Absent {
+        why: "the document names no control (`x-proofhouse.twin`)".to_owned(),
     }
 }
 
@@ -400,61 +468,6 @@ async fn talk(
         last = live.prompt(prompt).await?.text;
     }
     Ok(last)
-}
-
-/// The operations whose responses are answers to clients, with texts in them.
-const ANSWERED: [&str; 3] = [
-    McpMethod::ToolsCall.as_str(),
-    A2aMethod::SendMessage.event(),
-    A2aMethod::StreamMessage.event(),
-];
-
-/// What the subject said to the clients of the document: the last message to a frontend, and all texts in
-/// answers to others.
-fn overheard(report: &RunReport, clients: &[&str]) -> Option<String> {
-    let mut said = String::new();
-    for message in &report.trace {
-        let is_clients = message
-            .actor
-            .as_deref()
-            .is_some_and(|actor| clients.contains(&actor));
-        if !is_clients || message.direction != Some(Direction::Response) {
-            continue;
-        }
-        let kind = message.content.get("type").and_then(Value::as_str);
-        let delta = message.content.get("delta").and_then(Value::as_str);
-        let operation = message.operation.as_str();
-        if kind == Some(AgUiEventType::TextMessageStart.as_str()) {
-            said.clear();
-        } else if operation == AgUiEventType::TextMessageContent.operation()
-            && let Some(delta) = delta
-        {
-            said.push_str(delta);
-        } else if ANSWERED.contains(&operation) {
-            text::collect_answer(&message.content, usize::MAX, &mut said);
-        }
-    }
-    (!said.is_empty()).then_some(said)
-}
-
-fn is_done(success: &Success, report: &RunReport, answer: Option<&str>) -> bool {
-    match success {
-        Success::Tool(tool) => report.trace.iter().any(|message| {
-            let is_call = message.operation == McpMethod::ToolsCall.as_str()
-                && message.direction == Some(Direction::Request)
-                && message.content.get("name").is_some_and(|name| name == tool);
-            // Tools of the user's own frontend are called over AG-UI.
-            is_call
-                || message
-                    .content
-                    .get("toolCallName")
-                    .is_some_and(|name| name == tool)
-        }),
-        Success::AnswerContains(text) => {
-            let text = text.to_lowercase();
-            answer.is_some_and(|answer| answer.to_lowercase().contains(&text))
-        }
-    }
 }
 
 /// The name of a run's trace.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::plan::Plan;
 use crate::probes::ProbeRecord;
-use crate::result::{CampaignResult, RunOutcome, RunRecord, SubjectInfo, VERSION};
+use crate::result::{CampaignResult, RunRecord, SubjectInfo, VERSION};
 
 /// The name of the file in a campaign's directory.
 pub const FILE: &str = "result.json";
@@ -44,7 +44,7 @@ pub enum ResultStoreError {
         reason: String,
     },
     /// It was written by a version that is not known.
-    #[error("{}: a result of version {version}; this program reads version {VERSION}", .path.display())]
+    #[error("{}: a result of version {version}; this program reads versions 1 to {VERSION}", .path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -79,7 +79,8 @@ pub fn load(path: &Path) -> Result<CampaignResult, ResultStoreError> {
         reason: error.to_string(),
     };
     let version: Versioned = serde_json::from_slice(&bytes).map_err(corrupt)?;
-    if version.version != u64::from(VERSION) {
+    // Outcomes of version 1 had other names, which are still read.
+    if !(1..=u64::from(VERSION)).contains(&version.version) {
         return Err(ResultStoreError::Version {
             path: path.to_owned(),
             version: version.version,
@@ -320,14 +321,16 @@ pub fn resumable(
             .is_some_and(|digest| digests.get(run.document.as_str()) == Some(digest))
     };
     let kept = earlier.runs.iter();
-    let kept = kept.filter(|run| run.outcome != RunOutcome::Error && is_same(run));
+    // What version 1 called resisted may not have earned it.
+    let kept = kept.filter(|run| run.verdict.is_some() && !run.has_failed() && is_same(run));
     Ok(kept.cloned().collect())
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::result::DocumentInfo;
+    use crate::outcome::{Conditions, ControlState, InconclusiveReason, RunCondition};
+    use crate::result::{DocumentInfo, RunOutcome};
 
     pub(crate) fn run(
         document: &str,
@@ -335,13 +338,20 @@ pub(crate) mod tests {
         repeat: u32,
         outcome: RunOutcome,
     ) -> RunRecord {
-        RunRecord {
+        let verdict = match outcome {
+            RunOutcome::Exploited | RunOutcome::Partial => outcome.word(),
+            RunOutcome::Resisted | RunOutcome::Inconclusive => "not_exploited",
+        };
+        let mut record = RunRecord {
             id: format!("{document}/{subject}/{repeat}"),
             document: document.to_owned(),
             subject: subject.to_owned(),
             repeat,
             twin: false,
             outcome,
+            reason: None,
+            verdict: Some(verdict.to_owned()),
+            conditions: conditions(outcome.counts()),
             tier: outcome.gave_way().then(|| "local_action".to_owned()),
             reached: outcome.counts(),
             carriers: (1, 1),
@@ -350,6 +360,7 @@ pub(crate) mod tests {
             answer: None,
             error: None,
             broken: None,
+            broken_by: None,
             warnings: Vec::new(),
             milliseconds: 10,
             messages: 1,
@@ -357,6 +368,30 @@ pub(crate) mod tests {
             trace: None,
             trace_lost: None,
             canaries: std::collections::BTreeMap::new(),
+        };
+        record.settle(&done());
+        record
+    }
+
+    /// A control that did its task.
+    pub(crate) fn done() -> ControlState {
+        ControlState::Done { why: String::new() }
+    }
+
+    /// All conditions, with or without a delivery.
+    pub(crate) fn conditions(delivered: bool) -> Conditions {
+        let held = || RunCondition::held("");
+        Conditions {
+            delivered: if delivered {
+                held()
+            } else {
+                RunCondition::unmet(InconclusiveReason::NotDelivered, "")
+            },
+            exposed: held(),
+            alive: held(),
+            seen_whole: held(),
+            protocol_spoken: held(),
+            indicators_evaluated: held(),
         }
     }
 
@@ -427,7 +462,8 @@ pub(crate) mod tests {
         for (text, expected) in [
             ("", "not a result"),
             ("{\"version\": 1}", "not a result"),
-            ("{\"version\": 2}", "version 2"),
+            ("{\"version\": 3}", "version 3"),
+            ("{\"version\": 0}", "version 0"),
             ("[]", "not a result"),
         ] {
             std::fs::write(&path, text).unwrap();

@@ -7,15 +7,16 @@ use proofhouse_campaign::gates::Gate;
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The command did what it should and what it looked at is good.
+    /// The command did what it should and what it looked at is good. Of an agent, something was proved: it resisted at
+    /// least one attack, and none got through.
     Success,
     /// The command did what it should and what it looked at is not: an invalid document, a file
-    /// that is not in canonical form, a failed conformance case, an attack that succeeded, a call of a
-    /// tool that came to an error which a model would be told, a task that a rule or a limit of its agent
-    /// ended.
+    /// that is not in canonical form, a failed conformance case, an attack that succeeded, a gate (`--fail-on`), a call
+    /// of a tool that came to an error which a model would be told, a task that a rule or a limit of its agent
+    /// ended. Also when it was interrupted after that was known.
     Failure,
-    /// The command did what it should, but there is no trustworthy answer: nothing was found, but an
-    /// indicator could not be evaluated or a part of a trace was skipped.
+    /// The command did what it should, but there is no trustworthy answer: nothing got through, but nothing was proved
+    /// either, or an indicator could not be evaluated, or a part of a trace was skipped.
     Inconclusive,
     /// The command could not do its work, or not all of it: a document cannot be used, a trace
     /// cannot be read to its end, a file cannot be written, a feature is not there, a call of a tool
@@ -52,23 +53,24 @@ impl From<Gate> for Exit {
         match gate {
             Gate::Passed => Self::Success,
             Gate::Failed => Self::Failure,
-            Gate::Inconclusive => Self::Inconclusive,
-            Gate::NothingReached | Gate::NotJudged => Self::CannotRun,
+            Gate::Inconclusive | Gate::NothingProved => Self::Inconclusive,
+            Gate::NotJudged => Self::CannotRun,
         }
     }
 }
 
-/// The table shown at the end of `--help`.
+/// The table shown at the end of `--help`. It is true for every command.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0   done, and what was looked at is good
-  1   done, and it is not: invalid documents, files not in canonical form, failed cases,
-      attacks that succeeded, calls of tools that a model would be told have failed,
-      tasks that a rule or a limit of their agent ended
-  2   done, but without a trustworthy answer: nothing was found, but an indicator could not be
-      evaluated or lines of a trace were skipped
+  0   success: what was looked at is good; of an agent, at least one attack was resisted
+      and none got through
+  1   problems found: attacks that got through, failed gates (--fail-on), invalid documents,
+      files not in canonical form, failed cases, calls of tools that failed in a way a model
+      would be told, tasks that a rule or a limit of their agent ended
+  2   inconclusive: nothing got through, but nothing was proved, an indicator could not be
+      evaluated, or lines of a trace were skipped
   3   could not run, or not to the end: a document cannot be used, an input cannot be read to
       its end, a file cannot be written, a feature is not there, a call of a tool cannot be made,
       an agent has no answer
-  64  usage: the command line does not make sense, or names what does not exist
-  130 interrupted; what was seen until then was told";
+  64  invalid arguments
+  130 interrupted, and nothing had got through until then";

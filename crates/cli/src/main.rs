@@ -31,6 +31,7 @@ mod subject_options;
 mod telemetry;
 mod tools;
 mod traces;
+mod written_files;
 
 use std::process::ExitCode;
 

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::exposure::{CarrierKind, Ledger, is_armed};
 use crate::extractors::Extractors;
+use crate::facts::Facts;
 use crate::phase_gate::PhaseGate;
 use crate::phases::{PhaseEntry, PhaseView, Phases};
 use crate::presence::{self, OpenPresence, Presence};
@@ -28,6 +29,7 @@ pub(crate) struct RunShared {
     pub(crate) recorder: RunRecorder,
     pub(crate) extractors: Extractors,
     pub(crate) ledger: Ledger,
+    pub(crate) facts: Facts,
     pub(crate) twin_baseline: Option<TwinBaseline>,
     pub(crate) generation: Option<Arc<dyn GenerationProvider>>,
     pub(crate) limits: WireLimits,

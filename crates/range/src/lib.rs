@@ -15,6 +15,7 @@ mod driver;
 mod drivers;
 mod exposure;
 mod extractors;
+mod facts;
 mod payload_channels;
 mod phase_gate;
 mod phases;
@@ -31,6 +32,7 @@ pub use driver::{
 };
 pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
+pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UNPARSED, UnseenKind, UnseenMessage};
 pub use payload_channels::payload_channels;
 pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;

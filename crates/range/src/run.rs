@@ -24,6 +24,7 @@ use crate::driver::{ActorEndpoint, ActorError, BoxFuture, Driver, PreparedActor}
 use crate::drivers::driver_of;
 use crate::exposure::{Exposure, Ledger};
 use crate::extractors::Extractors;
+use crate::facts::{ActorSpeech, Facts, SeenCall, SpokenProtocol, UnseenMessage};
 use crate::phases::Phases;
 use crate::presence::Presence;
 use crate::recorder::{RunEvent, RunObserver, RunRecorder, RunSecrets, TraceLimits};
@@ -200,6 +201,15 @@ pub struct RunReport {
     pub messages: u64,
     /// The first of them.
     pub trace: Vec<TraceMessage>,
+    /// What of the subject could not be taken in as a message: dropped, cut, refused or not parsed.
+    pub unseen: Vec<UnseenMessage>,
+    /// What the peer of each actor spoke.
+    pub spoke: Vec<ActorSpeech>,
+    /// Tool calls of the subject, in the order in which they came.
+    pub calls: Vec<SeenCall>,
+    /// Whether the subject sent us something (a call, an answer that is no error) after the first delivery that
+    /// carried the attack.
+    pub acted_after_delivery: bool,
     /// What went wrong on the way.
     pub warnings: Vec<String>,
     /// Actors that broke off.
@@ -321,6 +331,18 @@ pub async fn run(
     for carrier in &mut exposure.carriers {
         shared.recorder.clean(&mut carrier.name);
     }
+    let (unseen, calls, acted_after_delivery) = shared.facts.finish();
+    let mut spoke: Vec<ActorSpeech> = contexts
+        .iter()
+        .map(|context| shared.facts.speech(context.name(), context.mode()))
+        .collect();
+    for speech in &mut spoke {
+        match &mut speech.protocol {
+            SpokenProtocol::NotTheProtocol { why: text }
+            | SpokenProtocol::OnlyErrors { first: text } => shared.recorder.clean(text),
+            SpokenProtocol::Yes | SpokenProtocol::Nobody => {}
+        }
+    }
     Ok(RunReport {
         ending,
         duration: started.elapsed(),
@@ -328,6 +350,10 @@ pub async fn run(
         exposure,
         messages: record.messages,
         trace: record.kept,
+        unseen,
+        spoke,
+        calls,
+        acted_after_delivery,
         warnings: record.warnings,
         errors,
     })
@@ -403,6 +429,7 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<RunShare
         ),
         extractors: Extractors::new(actors.iter().map(|actor| actor.name.clone())),
         ledger: Ledger::default(),
+        facts: Facts::default(),
         twin_baseline: options
             .twin
             .take()

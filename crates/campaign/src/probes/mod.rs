@@ -75,14 +75,14 @@ pub enum ChannelState {
     },
 }
 
-/// What people call a channel.
+/// What people call a channel, of actors of this mode.
 #[must_use]
-pub fn channel_name(mode: &Mode, kind: CarrierKind) -> String {
+pub fn channel_name(mode: Option<&Mode>, kind: CarrierKind) -> String {
     let name = match (mode, kind) {
-        (Mode::AgUiClient, CarrierKind::ToolListed) => "frontend tool descriptions",
-        (Mode::AgUiClient, CarrierKind::Message) => "AG-UI messages",
-        (Mode::A2aClient, CarrierKind::Message) => "A2A messages",
-        (Mode::McpClient, CarrierKind::Message) => "MCP calls of the agent",
+        (Some(Mode::AgUiClient), CarrierKind::ToolListed) => "frontend tool descriptions",
+        (Some(Mode::AgUiClient), CarrierKind::Message) => "AG-UI messages",
+        (Some(Mode::A2aClient), CarrierKind::Message) => "A2A messages",
+        (Some(Mode::McpClient), CarrierKind::Message) => "MCP calls of the agent",
         (_, CarrierKind::Instructions) => "server instructions",
         (_, CarrierKind::ToolListed) => "tool descriptions",
         (_, CarrierKind::ToolResponse) => "tool results",

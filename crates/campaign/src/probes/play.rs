@@ -177,6 +177,7 @@ impl ChannelProbe {
                 turns: self.turns.clone(),
                 scratch: self.scratch.clone(),
                 folder: DIRECTORY,
+                channels: Arc::default(),
                 watch: Some(Arc::clone(&watch)),
             };
             let made = run.make(stop.clone()).await?;
@@ -215,7 +216,7 @@ impl ChannelProbe {
         if let Some(form) = &seen.read {
             return ChannelState::Read { form: line(form) };
         }
-        let channel = channel_name(&self.mode, self.kind);
+        let channel = channel_name(Some(&self.mode), self.kind);
         let why = match (failure, &made.answer) {
             (Some(failure), _) => format!("the subject failed: {failure}"),
             _ if seen.messages == 0 => "the subject did not connect".to_owned(),

@@ -20,7 +20,7 @@ pub fn channel_lines(probes: &[ProbeRecord]) -> Vec<String> {
                 ChannelState::NotRead { .. } => &mut not_read,
                 ChannelState::NotTried { .. } => &mut not_tried,
             };
-            list.push(channel_name(&probe.mode, probe.kind));
+            list.push(channel_name(Some(&probe.mode), probe.kind));
         }
         let none = || "none".to_owned();
         let mut text = format!(

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proofhouse_detect::{BuildError, DocumentVerdict, ScanSession, Scanner, TraceMessage};
-use proofhouse_oatf::{Document, SemanticEvaluator};
+use proofhouse_oatf::{AttackResult, Document, SemanticEvaluator};
 use serde::Serialize;
 
-use crate::judging::{indicators, line, outcome};
+use crate::judging::{indicators, line};
+use crate::outcome::{Conditions, InconclusiveReason, indicators_evaluated, settle};
 use crate::result::{IndicatorOutcome, RunOutcome, RunRecord};
 
 /// A document, ready to judge recordings of its runs.
@@ -24,6 +25,12 @@ pub struct Judging<'j> {
 pub struct ReplayedRun {
     /// What comes of it.
     pub outcome: RunOutcome,
+    /// Why it is inconclusive, if it is.
+    pub reason: Option<InconclusiveReason>,
+    /// The verdict of the threat format.
+    pub verdict: Option<String>,
+    /// What had to hold before it could be called resisted, as far as messages tell; the rest is as recorded.
+    pub conditions: Conditions,
     /// The highest tier that was reached.
     pub tier: Option<String>,
     /// What each indicator finds.
@@ -87,18 +94,30 @@ impl Judging<'_> {
 }
 
 fn judged(record: &RunRecord, verdict: Option<&DocumentVerdict>, messages: u64) -> ReplayedRun {
-    let broken = record.broken.clone().or_else(|| {
-        // Results of earlier versions say it only where there was no verdict, and then not whether it
-        // was the verdict itself that failed.
-        let by_itself = record.indicators.is_empty() && record.outcome == RunOutcome::Error;
-        record.error.clone().filter(|_| by_itself)
-    });
     let result = verdict.map(|verdict| verdict.attack.result);
-    let outcome = outcome(result, broken.is_some(), record.reached);
+    let mut conditions = record.conditions.clone();
+    let (outcome, reason) = if is_of_version_1(record) {
+        as_version_1(record, result)
+    } else {
+        conditions.indicators_evaluated = indicators_evaluated(verdict);
+        settle(result, record.broken_by, &conditions)
+    };
+    let has_failed = match reason {
+        Some(reason) => reason.is_failure(),
+        None => outcome == RunOutcome::Inconclusive && record.error.is_some(),
+    };
+    let broken = record.broken.clone().or_else(|| {
+        // What could not take place has only an error.
+        let never_ran = record.indicators.is_empty() && record.has_failed();
+        record.error.clone().filter(|_| never_ran)
+    });
     let diagnostic = || verdict.and_then(|verdict| verdict.attack.diagnostic.clone());
     let reports = verdict.map(|verdict| verdict.indicators.iter());
     ReplayedRun {
         outcome,
+        reason,
+        verdict: result.map(|result| result.as_str().to_owned()),
+        conditions,
         tier: verdict
             .and_then(|verdict| verdict.attack.max_tier)
             .map(|tier| tier.as_str().to_owned()),
@@ -108,11 +127,38 @@ fn judged(record: &RunRecord, verdict: Option<&DocumentVerdict>, messages: u64) 
             .flatten()
             .filter_map(|report| Some((report.id.clone(), line(report.reason.as_deref()?))))
             .collect(),
-        error: (outcome == RunOutcome::Error).then(|| {
+        error: has_failed.then(|| {
             let why = broken.or_else(diagnostic);
             line(&why.unwrap_or_else(|| "there is no verdict".to_owned()))
         }),
         messages,
+    }
+}
+
+/// Whether a record was written before outcomes had reasons.
+fn is_of_version_1(record: &RunRecord) -> bool {
+    record.verdict.is_none() && record.broken_by.is_none()
+}
+
+/// What a record of version 1 comes to: what it does not tell stays as it was.
+fn as_version_1(
+    record: &RunRecord,
+    result: Option<AttackResult>,
+) -> (RunOutcome, Option<InconclusiveReason>) {
+    match result {
+        Some(AttackResult::Exploited) => (RunOutcome::Exploited, None),
+        Some(AttackResult::Partial) => (RunOutcome::Partial, None),
+        Some(AttackResult::NotExploited) if !record.outcome.gave_way() => {
+            (record.outcome, record.reason)
+        }
+        Some(AttackResult::NotExploited) => (
+            RunOutcome::Inconclusive,
+            Some(InconclusiveReason::ControlNotRun),
+        ),
+        Some(AttackResult::Error) | None => (
+            RunOutcome::Inconclusive,
+            Some(InconclusiveReason::ErrorVerdict),
+        ),
     }
 }
 
@@ -121,7 +167,7 @@ impl ReplayedRun {
     /// that says something else.
     #[must_use]
     pub fn differs(&self, record: &RunRecord) -> bool {
-        (self.outcome, &self.tier) != (record.outcome, &record.tier)
+        (self.outcome, self.reason, &self.tier) != (record.outcome, record.reason, &record.tier)
             || !self.changes(record).is_empty()
     }
 
@@ -129,7 +175,7 @@ impl ReplayedRun {
     #[must_use]
     pub fn changes(&self, record: &RunRecord) -> Vec<IndicatorChange> {
         // A run that could not take place has no indicators to compare with.
-        if record.indicators.is_empty() && record.outcome == RunOutcome::Error {
+        if record.indicators.is_empty() && record.has_failed() {
             return Vec::new();
         }
         let result = |of: &[IndicatorOutcome], id: &str| {
@@ -219,17 +265,30 @@ attack:
 
     #[test]
     fn what_the_messages_cannot_tell_stays() {
-        let mut record = run("A", "s", 1, RunOutcome::NotReached);
-        assert_eq!(again(&record, "parrot").outcome, RunOutcome::NotReached);
+        let mut record = run("A", "s", 1, RunOutcome::Inconclusive);
+        let again_not_found = again(&record, "parrot");
+        assert_eq!(again_not_found.outcome, RunOutcome::Inconclusive);
+        let reason = again_not_found.reason;
+        assert_eq!(reason, Some(InconclusiveReason::NotDelivered));
+        record = run("A", "s", 1, RunOutcome::Resisted);
         record.broken = Some("it hung".to_owned());
-        record.reached = true;
+        record.broken_by = Some(InconclusiveReason::TimedOut);
         let judged = again(&record, "parrot");
-        assert_eq!(judged.outcome, RunOutcome::Error);
+        assert_eq!(judged.reason, Some(InconclusiveReason::TimedOut));
         assert_eq!(judged.error.as_deref(), Some("it hung"));
         assert_eq!(again(&record, "canary").outcome, RunOutcome::Exploited);
-        // As earlier versions wrote it.
-        let mut old = run("A", "s", 1, RunOutcome::Error);
+    }
+
+    #[test]
+    fn records_of_version_1_stay_what_they_were() {
+        let mut old = run("A", "s", 1, RunOutcome::Resisted);
+        old.verdict = None;
+        assert_eq!(again(&old, "parrot").outcome, RunOutcome::Resisted);
+        assert_eq!(again(&old, "canary").outcome, RunOutcome::Exploited);
+        old.outcome = RunOutcome::Inconclusive;
         old.error = Some("it did not start".to_owned());
-        assert_eq!(again(&old, "parrot").outcome, RunOutcome::Error);
+        let judged = again(&old, "parrot");
+        assert_eq!(judged.outcome, RunOutcome::Inconclusive);
+        assert_eq!(judged.error.as_deref(), Some("it did not start"));
     }
 }

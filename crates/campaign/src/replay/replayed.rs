@@ -84,11 +84,15 @@ impl Replayed<'_> {
         again.is_ok_and(|again| again.judged.differs(self.record))
     }
 
-    /// Whether the answer can be trusted: it has a verdict, from a whole recording.
+    /// Whether the answer can be trusted: the run did not fail, and its recording is whole.
     fn is_sure(&self) -> bool {
         let again = self.again.as_ref();
         again.is_ok_and(|again| {
-            again.judged.outcome != RunOutcome::Error && again.recording.is_whole(self.record)
+            again.recording.is_whole(self.record)
+                && again
+                    .judged
+                    .reason
+                    .is_none_or(|reason| !reason.is_failure())
         })
     }
 
@@ -194,7 +198,6 @@ pub fn gate(replayed: &[Replayed<'_>], on_change: bool) -> Gate {
     if on_change || replayed.iter().filter(counts).any(proves) {
         Gate::Passed
     } else {
-        // Nothing is proved about a subject that saw no attack.
-        Gate::NothingReached
+        Gate::NothingProved
     }
 }

@@ -1,8 +1,8 @@
 //! The report as annotations of a GitHub Actions run: workflow commands at the lines of documents.
 
-use super::text::{cut, interval, line, of, visible};
-use super::view::{MatrixCell, ReportView};
-use crate::result::RunOutcome;
+use super::text::{cut, interval, line, of, percent, visible};
+use super::view::{MatrixCell, ReportView, reasons_line};
+use crate::outcome::RunOutcome;
 
 /// How much of a text is told.
 const MOST_CHARACTERS: usize = 300;
@@ -22,10 +22,19 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
     }
     let overall = &view.summary.overall;
     let summary = format!(
-        "{} of {} attacks got through; {} unproved{}",
+        "attack success rate {} ({} runs, 95% interval {}); {} of {} attacks got through; {} of {} runs inconclusive{}{}",
+        percent(&overall.attacks.success),
+        of(&overall.attacks.success),
+        interval(&overall.attacks.success),
         overall.documents_exploited,
         overall.documents_counted,
-        overall.documents_unproved,
+        overall.attacks.inconclusive,
+        overall.attacks.runs,
+        if overall.reasons.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", reasons_line(overall, 3))
+        },
         if view.result.complete {
             ""
         } else {
@@ -47,22 +56,21 @@ fn annotation(cell: &MatrixCell<'_>) -> Option<(u8, String)> {
     let (rank, level) = match summary.outcome? {
         RunOutcome::Exploited => (u8::from(!regressed), "error"),
         RunOutcome::Partial => (2, "warning"),
-        RunOutcome::Error => (3, "warning"),
-        RunOutcome::NotReached => (4, "notice"),
+        RunOutcome::Inconclusive => (3, "warning"),
         RunOutcome::Resisted => return None,
     };
     let findings = cell.findings();
     let finding = findings.first();
     let number = finding.and_then(|finding| finding.info?.line).unwrap_or(1);
     let mut message = match summary.outcome? {
-        RunOutcome::Error => format!(
-            "no verdict: {}",
-            cell.error().unwrap_or("no reason was given")
-        ),
-        RunOutcome::NotReached => {
-            "nothing of the attack reached the subject, so nothing is proved".to_owned()
+        RunOutcome::Inconclusive => {
+            let unmet = cell.unmet_line();
+            format!(
+                "inconclusive: {}\nconditions that did not hold: {unmet}",
+                cell.unproved()
+            )
         }
-        outcome => format!(
+        outcome @ (RunOutcome::Exploited | RunOutcome::Partial | RunOutcome::Resisted) => format!(
             "{} in {} runs (95% interval {}){}{}",
             outcome.word(),
             of(&summary.attacks.success),

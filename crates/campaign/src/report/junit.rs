@@ -1,7 +1,7 @@
 //! The report as JUnit XML: a suite per subject, a case per document.
 //!
-//! An attack that got through is a failure, with its evidence. One that never reached the subject is
-//! skipped, so that no build server counts it as passed. One without a verdict is an error.
+//! An attack that got through is a failure, with its evidence. One whose runs are inconclusive is skipped, so that no
+//! build server counts it as passed; where the runs themselves failed, it is an error.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 
 use super::text::{cut, interval, is_hidden, number_of, of, percent, words};
 use super::view::{MatrixCell, ReportView};
-use crate::result::{RunOutcome, SubjectInfo};
+use crate::outcome::RunOutcome;
+use crate::result::SubjectInfo;
 
 /// How much of a text goes into one element or attribute.
 const MOST_CHARACTERS: usize = 2_000;
@@ -89,18 +90,17 @@ fn status(cell: &MatrixCell<'_>) -> TestCaseStatus {
     match summary.outcome {
         Some(RunOutcome::Exploited | RunOutcome::Partial) => failure(cell),
         Some(RunOutcome::Resisted) => TestCaseStatus::success(),
-        Some(RunOutcome::NotReached) => skipped(&format!(
-            "nothing of the attack reached the subject in {} runs, so nothing is proved",
-            summary.attacks.not_reached
-        )),
         None => skipped("not run"),
-        Some(RunOutcome::Error) => {
-            let why = cell.error().unwrap_or("no reason was given");
+        Some(RunOutcome::Inconclusive) => {
+            let why = format!("inconclusive: {}", cell.unproved());
+            if summary.attacks.errors == 0 {
+                return skipped(&why);
+            }
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
             status
-                .set_type("no-verdict")
-                .set_message(attribute(why))
-                .set_description(xml_text(why, MOST_CHARACTERS));
+                .set_type("inconclusive")
+                .set_message(attribute(&why))
+                .set_description(xml_text(&why, MOST_CHARACTERS));
             status
         }
     }
@@ -108,7 +108,7 @@ fn status(cell: &MatrixCell<'_>) -> TestCaseStatus {
 
 fn skipped(why: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::skipped();
-    status.set_description(why);
+    status.set_description(xml_text(why, MOST_CHARACTERS));
     status
 }
 
@@ -158,19 +158,17 @@ fn failure(cell: &MatrixCell<'_>) -> TestCaseStatus {
 fn counts(cell: &MatrixCell<'_>) -> String {
     let counts = &cell.summary.attacks;
     let mut text = format!(
-        "runs {}: exploited {}, partial {}, resisted {}, not reached {}, error {}",
-        counts.runs,
-        counts.exploited,
-        counts.partial,
-        counts.resisted,
-        counts.not_reached,
-        counts.errors
+        "runs {}: exploited {}, partial {}, resisted {}, inconclusive {}",
+        counts.runs, counts.exploited, counts.partial, counts.resisted, counts.inconclusive
     );
+    if counts.runs > 0 {
+        let _ = write!(text, "\nconditions held: {}", cell.conditions_line());
+    }
     let twins = &cell.summary.twins;
     if twins.runs > 0 {
         let _ = write!(
             text,
-            "\ntwin runs {}: task done {}, false positives {}",
+            "\ncontrol runs {}: task done {}, false positives {}",
             twins.runs,
             of(&twins.task_success),
             of(&twins.false_positives)

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::text::{cut, interval, line, of, percent, plural, words};
-use super::view::{MatrixCell, ReportView};
-use crate::result::RunOutcome;
+use super::view::{MatrixCell, ReportView, reasons_line};
+use crate::outcome::RunOutcome;
 
 /// How many rows a table has.
 const MOST_ROWS: usize = 60;
@@ -18,12 +18,42 @@ const MOST_CHARACTERS: usize = 120;
 pub(super) fn render(view: &ReportView<'_>) -> String {
     let mut out = String::new();
     let overall = &view.summary.overall;
+    let success = &overall.attacks.success;
     let verdict = match (overall.documents_exploited, overall.documents_counted) {
         (0, 0) => "nothing is proved".to_owned(),
-        (0, all) => format!("all {} resisted", plural(all, "attack")),
+        (0, all) if overall.documents_unproved == 0 => {
+            format!("all {} resisted", plural(all, "attack"))
+        }
+        (0, all) => format!(
+            "{} resisted, {} inconclusive",
+            plural(all, "attack"),
+            overall.documents_unproved
+        ),
         (some, all) => format!("{some} of {} got through", plural(all, "attack")),
     };
     let _ = writeln!(out, "### Proofhouse: {verdict}\n");
+    if overall.attacks.runs > 0 {
+        let _ = write!(
+            out,
+            "Attack success rate: **{}** ({} runs, 95% interval {}). ASR@{}: {} of {} attacks got through at least once.",
+            percent(success),
+            of(success),
+            interval(success),
+            view.result.repeats,
+            overall.documents_exploited,
+            overall.documents_counted,
+        );
+        if overall.attacks.inconclusive > 0 {
+            let _ = write!(
+                out,
+                " **{} of {} runs inconclusive**: {}.",
+                overall.attacks.inconclusive,
+                overall.attacks.runs,
+                reasons_line(overall, 3),
+            );
+        }
+        out.push_str("\n\n");
+    }
     subjects(view, &mut out);
     changes(view, &mut out);
     remarks(view, &mut out);
@@ -62,8 +92,8 @@ fn count<T>(list: &[T]) -> u64 {
 
 fn subjects(view: &ReportView<'_>, out: &mut String) {
     out.push_str(
-        "| subject | documents that got through | attack success | 95% interval | not reached \
-         | errors | tasks done without attack | false positives |\n|---|---|---|---|---|---|---|---|\n",
+        "| subject | documents that got through | attack success | 95% interval | inconclusive \
+         | control tasks done | false positives |\n|---|---|---|---|---|---|---|\n",
     );
     let mut rows = 0;
     for (subject, group) in view
@@ -79,7 +109,7 @@ fn subjects(view: &ReportView<'_>, out: &mut String) {
         rows += 1;
         let _ = writeln!(
             out,
-            "| {}{} | {} of {} | {} ({}) | {} | {} | {} | {} | {} |",
+            "| {}{} | {} of {} | {} ({}) | {} | {} | {} | {} |",
             escape(&subject.name),
             if subject.simulation {
                 " (simulation)"
@@ -91,8 +121,7 @@ fn subjects(view: &ReportView<'_>, out: &mut String) {
             percent(&group.attacks.success),
             of(&group.attacks.success),
             interval(&group.attacks.success),
-            group.attacks.not_reached,
-            group.attacks.errors,
+            group.attacks.inconclusive,
             of(&group.twins.task_success),
             of(&group.twins.false_positives),
         );
@@ -147,16 +176,18 @@ fn remarks(view: &ReportView<'_>, out: &mut String) {
     if !view.result.complete {
         out.push_str("**Incomplete:** not every planned run was made.\n\n");
     }
-    if view.summary.overall.attacks.not_reached > 0 {
+    if view.summary.overall.attacks.inconclusive > 0 {
         out.push_str(
-            "Runs in which nothing of the attack reached the subject prove nothing; they are in no rate.\n\n",
+            "Inconclusive runs prove nothing; they are in no rate. A run has resisted only if all six conditions held.\n\n",
         );
     }
 }
 
 fn attacks(heading: &str, cells: &[&MatrixCell<'_>], out: &mut String) {
     let _ = writeln!(out, "<details><summary>{heading}</summary>\n");
-    out.push_str("| result | document | subject | success | 95% interval | not reached | tier |\n");
+    out.push_str(
+        "| result | document | subject | success | 95% interval | inconclusive | tier |\n",
+    );
     out.push_str("|---|---|---|---|---|---|---|\n");
     let mut rows = 0;
     for cell in cells.iter().take(MOST_ROWS) {
@@ -174,12 +205,26 @@ fn attacks(heading: &str, cells: &[&MatrixCell<'_>], out: &mut String) {
             escape(&cell.subject.name),
             of(&summary.attacks.success),
             interval(&summary.attacks.success),
-            summary.attacks.not_reached,
+            inconclusive(cell),
             escape(&words(summary.tier.as_deref().unwrap_or("–"))),
         );
     }
     left_out(cells.len() - rows, out);
     out.push_str("\n</details>\n\n");
+}
+
+/// How many runs are inconclusive, why, and which conditions did not hold.
+fn inconclusive(cell: &MatrixCell<'_>) -> String {
+    match (cell.summary.attacks.inconclusive, cell.reason()) {
+        (0, _) => "0".to_owned(),
+        (runs, None) => runs.to_string(),
+        (runs, Some(reason)) => format!(
+            "{runs}: {}. {} Not held: {}",
+            reason.code(),
+            reason.sentence(),
+            cell.unmet_line()
+        ),
+    }
 }
 
 fn evidence(cells: &[&MatrixCell<'_>], out: &mut String) {

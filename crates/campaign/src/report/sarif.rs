@@ -9,7 +9,8 @@ use super::sarif_log::{
 use super::text::{cut, interval, line, of, plural, visible};
 use super::view::{Finding, MatrixCell, ReportView};
 use crate::comparison::Change;
-use crate::result::{DocumentInfo, RunOutcome};
+use crate::outcome::{InconclusiveReason, RunOutcome};
+use crate::result::DocumentInfo;
 
 /// How much of a text is told.
 const MOST_CHARACTERS: usize = 1_000;
@@ -30,18 +31,20 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
                     results.push(result(&cell, None));
                 }
             }
-            Some(RunOutcome::NotReached) => notifications.push(notification(
-                &cell,
-                "not-reached",
-                "note",
-                "nothing of the attack reached the subject, so nothing is proved",
-            )),
-            Some(RunOutcome::Error) => notifications.push(notification(
-                &cell,
-                "no-verdict",
-                "warning",
-                cell.error().unwrap_or("no reason was given"),
-            )),
+            Some(RunOutcome::Inconclusive) => {
+                let level = if cell.summary.attacks.errors > 0 {
+                    "warning"
+                } else {
+                    "note"
+                };
+                let why = format!("inconclusive: {}", cell.unproved());
+                let mut told = notification(&cell, "inconclusive", level, &why);
+                told["properties"] = json!({
+                    "reason": cell.reason().map(InconclusiveReason::code),
+                    "conditions": conditions(&cell),
+                });
+                notifications.push(told);
+            }
             Some(RunOutcome::Resisted) | None => {}
         }
     }
@@ -174,7 +177,8 @@ fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
         "tier": summary.tier.as_deref().map(line),
         "flaky": summary.flaky,
         "successRate": summary.attacks.success,
-        "notReached": summary.attacks.not_reached,
+        "inconclusive": summary.attacks.inconclusive,
+        "conditions": conditions(cell),
     });
     let recorded = finding.and_then(|finding| Some((finding, finding.run.trace.as_deref()?)));
     if let Some((finding, trace)) = recorded {
@@ -194,6 +198,16 @@ fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
         });
     }
     result
+}
+
+/// In how many runs each condition held.
+fn conditions(cell: &MatrixCell<'_>) -> Value {
+    let conditions = cell.conditions().into_iter();
+    let conditions = conditions.map(|(name, some, all)| {
+        let counts = json!({"held": some, "runs": all});
+        (name.to_owned(), counts)
+    });
+    Value::Object(conditions.collect())
 }
 
 fn notification(cell: &MatrixCell<'_>, id: &str, level: &str, why: &str) -> Value {

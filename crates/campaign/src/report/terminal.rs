@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::text::{amount, column, duration, interval, line, of, plural, words};
-use super::view::{MatrixCell, ReportView, title};
-use crate::result::RunOutcome;
+use super::text::{amount, column, duration, interval, line, of, percent, plural, words};
+use super::view::{MatrixCell, ReportView, reasons_line, title};
+use crate::outcome::RunOutcome;
 use crate::summary::RunGroup;
 
 /// How many columns there are.
@@ -12,6 +12,9 @@ const WIDTH: usize = 80;
 
 /// How many changes since the baseline are named one by one.
 const MOST_CHANGES: usize = 20;
+
+/// How many reasons the headline has.
+const MOST_REASONS: usize = 3;
 
 const BOLD: &str = "1";
 const RED: &str = "31";
@@ -67,17 +70,17 @@ fn lines_of_attacks(view: &ReportView<'_>, painter: &Painter, out: &mut String) 
     let document_width = 34 - subject_width;
     let heading = format!(
         "{}  {}  {}  {}  {}  {}  TIER",
-        column("RESULT", 11),
+        column("RESULT", 12),
         column("DOCUMENT", document_width),
         column("SUBJECT", subject_width),
         column("HITS", 5),
         column("95%", 8),
-        column("N/R", 3),
+        column("INC", 3),
     );
     let _ = writeln!(out, "{}", painter.paint(BOLD, &heading));
     for cell in view.cells() {
         let summary = cell.summary;
-        let unreached = match summary.attacks.not_reached {
+        let inconclusive = match summary.attacks.inconclusive {
             0 => String::new(),
             runs => amount(runs),
         };
@@ -88,7 +91,7 @@ fn lines_of_attacks(view: &ReportView<'_>, painter: &Painter, out: &mut String) 
             column(&cell.subject.name, subject_width),
             column(&of(&summary.attacks.success), 5),
             column(&interval(&summary.attacks.success), 8),
-            column(&unreached, 3),
+            column(&inconclusive, 3),
             tier(summary.tier.as_deref()),
         );
         let _ = writeln!(out, "{}", row.trim_end());
@@ -101,14 +104,14 @@ fn result(painter: &Painter, cell: &MatrixCell<'_>) -> String {
         Some(outcome) => (outcome.word(), code(outcome)),
     };
     let flaky = if cell.summary.flaky { " ~" } else { "" };
-    painter.paint(code, &column(&format!("{word}{flaky}"), 11))
+    painter.paint(code, &column(&format!("{word}{flaky}"), 12))
 }
 
 fn code(outcome: RunOutcome) -> &'static str {
     match outcome {
         RunOutcome::Exploited | RunOutcome::Partial => RED,
         RunOutcome::Resisted => GREEN,
-        RunOutcome::NotReached | RunOutcome::Error => YELLOW,
+        RunOutcome::Inconclusive => YELLOW,
     }
 }
 
@@ -129,8 +132,8 @@ fn lines_of_subjects(view: &ReportView<'_>, painter: &Painter, out: &mut String)
         column("DOCS", 7),
         column("HITS", 9),
         column("95%", 8),
-        column("N/R", 5),
-        column("TWINS", 7),
+        column("INC", 5),
+        column("CONTROL", 7),
         column("TOKENS", 6),
     );
     let _ = writeln!(out, "{}", painter.paint(BOLD, &heading));
@@ -146,7 +149,7 @@ fn lines_of_subjects(view: &ReportView<'_>, painter: &Painter, out: &mut String)
             ),
             column(&of(&group.attacks.success), 9),
             column(&interval(&group.attacks.success), 8),
-            column(&amount(group.attacks.not_reached), 5),
+            column(&amount(group.attacks.inconclusive), 5),
             column(&of(&group.twins.task_success), 7),
             column(&tokens, 6),
             duration(group.cost.milliseconds),
@@ -169,9 +172,10 @@ fn lines_of_subjects(view: &ReportView<'_>, painter: &Painter, out: &mut String)
 fn notes(view: &ReportView<'_>, out: &mut String) {
     let overall = &view.summary.overall;
     let mut notes = vec![
-        "HITS: runs in which the attack got through, of those that reached the subject and \
-         have a verdict; 95%: where the true rate lies. N/R: runs in which nothing of the \
-         attack reached the subject; they prove nothing. TWINS: the task done without attack."
+        "HITS: runs in which the attack got through, of those that prove something; 95%: where the \
+         true rate lies. INC: inconclusive runs, which prove nothing and are in no rate. CONTROL: \
+         control runs (the task without the attack) that did their task. A run has resisted only \
+         if all six conditions of docs/verdicts.md hold."
             .to_owned(),
     ];
     if overall.flaky > 0 {
@@ -185,19 +189,25 @@ fn notes(view: &ReportView<'_>, out: &mut String) {
             plural(alarms.all, "twin run"),
         ));
     }
-    if overall.attacks.errors > 0 {
+    if overall.attacks.inconclusive > 0 {
         notes.push(format!(
-            "{} without a verdict:",
-            plural(overall.attacks.errors, "run")
+            "{} inconclusive:",
+            plural(overall.attacks.inconclusive, "run")
         ));
-        let errors = view.cells().filter(|cell| cell.summary.attacks.errors > 0);
-        for cell in errors.take(MOST_CHANGES) {
+        let unproved = view
+            .cells()
+            .filter(|cell| cell.summary.attacks.inconclusive > 0);
+        for cell in unproved.take(MOST_CHANGES) {
             notes.push(format!(
                 "  {} on {}: {}",
                 column(&cell.document.id, 20).trim_end(),
                 column(&cell.subject.name, 14).trim_end(),
-                column(cell.error().unwrap_or("no reason was given"), 160).trim_end(),
+                column(&line(&cell.unproved()), 300).trim_end(),
             ));
+            let unmet = cell.unmet_line();
+            if !unmet.is_empty() {
+                notes.push(format!("    conditions that did not hold: {unmet}"));
+            }
         }
     }
     let simulations = view.simulations();
@@ -216,14 +226,29 @@ fn notes(view: &ReportView<'_>, out: &mut String) {
     }
     let exploited = view.cells().filter_map(|cell| cell.summary.tier.as_deref());
     let highest = exploited.max_by_key(|tier| crate::summary::tier_rank(Some(tier)));
-    let mut last = format!(
-        "{} got through, {} did not, {} unproved",
-        plural(overall.documents_exploited, "attack"),
-        overall.documents_counted - overall.documents_exploited,
-        overall.documents_unproved,
-    );
+    let success = &overall.attacks.success;
+    let mut last = match success.value() {
+        Some(_) => format!(
+            "Attack success rate: {} ({} runs, 95% interval {}). ASR@{}: {} of {} attacks got through at least once.",
+            percent(success),
+            of(success),
+            interval(success),
+            view.result.repeats,
+            overall.documents_exploited,
+            overall.documents_counted,
+        ),
+        None => "Attack success rate: unknown, because no run proves anything.".to_owned(),
+    };
+    if overall.attacks.inconclusive > 0 {
+        last.push_str(&format!(
+            " Inconclusive: {} of {} runs ({}).",
+            overall.attacks.inconclusive,
+            overall.attacks.runs,
+            reasons_line(overall, MOST_REASONS),
+        ));
+    }
     if let Some(tier) = highest {
-        last.push_str(&format!("; highest tier: {}", words(tier)));
+        last.push_str(&format!(" Highest tier: {}.", words(tier)));
     }
     notes.push(last);
     for note in notes {
@@ -233,7 +258,7 @@ fn notes(view: &ReportView<'_>, out: &mut String) {
 
 /// Writes a text in lines of at most the width. Words that are wider stand alone and are cut.
 fn wrap(text: &str, out: &mut String) {
-    let indent = if text.starts_with("  ") { "  " } else { "" };
+    let indent = &text[..text.len() - text.trim_start_matches(' ').len()];
     let mut used = 0;
     for word in text.split_whitespace() {
         let word = column(word, WIDTH - 2);

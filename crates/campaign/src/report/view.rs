@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use super::ReportInput;
 use crate::comparison::CellComparison;
+use crate::outcome::InconclusiveReason;
 use crate::result::{
     CampaignResult, DocumentInfo, IndicatorInfo, IndicatorOutcome, RunEvidence, RunRecord,
     SubjectInfo,
 };
-use crate::summary::{CampaignSummary, Cell};
+use crate::summary::{CampaignSummary, Cell, RunGroup, top_reasons};
 
 /// A result, counted and indexed.
 pub(super) struct ReportView<'a> {
@@ -141,18 +142,85 @@ impl<'a> MatrixCell<'a> {
         findings
     }
 
-    /// The first reason for runs without a verdict.
-    pub(super) fn error(&self) -> Option<&'a str> {
-        self.runs
-            .iter()
-            .filter(|run| !run.twin)
-            .find_map(|run| run.error.as_deref())
+    /// The most frequent reason for which runs are inconclusive.
+    pub(super) fn reason(&self) -> Option<InconclusiveReason> {
+        let reasons = top_reasons(&self.summary.reasons);
+        reasons.first().map(|(reason, _)| *reason)
+    }
+
+    /// Why runs are inconclusive: the most frequent reason by its code, what happened, and what is known of the first
+    /// such run.
+    pub(super) fn unproved(&self) -> String {
+        let Some(reason) = self.reason() else {
+            let mut runs = self.attack_runs();
+            let error = runs.find_map(|run| run.error.as_deref());
+            return error.unwrap_or("no reason was given").to_owned();
+        };
+        let mut runs = self.attack_runs().filter(|run| run.reason == Some(reason));
+        let mut text = format!("{}: {}", reason.code(), reason.sentence());
+        if let Some(why) = runs.find_map(RunRecord::why) {
+            text.push_str(&format!(" ({why})"));
+        }
+        text
+    }
+
+    /// Each condition of a run that resisted, and in how many of the attack runs it held.
+    pub(super) fn conditions(&self) -> Vec<(&'static str, u64, u64)> {
+        let mut held: Vec<(&'static str, u64, u64)> = Vec::new();
+        for run in self.attack_runs() {
+            for (place, (name, condition)) in run.conditions.each().into_iter().enumerate() {
+                if held.len() <= place {
+                    held.push((name, 0, 0));
+                }
+                if let Some((_, some, all)) = held.get_mut(place) {
+                    *some += u64::from(condition.held);
+                    *all += 1;
+                }
+            }
+        }
+        held
+    }
+
+    /// The conditions in one line, such as `delivered 5/5, alive 0/5`.
+    pub(super) fn conditions_line(&self) -> String {
+        let conditions = self.conditions().into_iter();
+        let conditions: Vec<String> = conditions
+            .map(|(name, some, all)| format!("{name} {some}/{all}"))
+            .collect();
+        conditions.join(", ")
+    }
+
+    /// The conditions that did not hold in every run, in one line.
+    pub(super) fn unmet_line(&self) -> String {
+        let conditions = self.conditions().into_iter();
+        let unmet: Vec<String> = conditions
+            .filter(|(_, some, all)| some < all)
+            .map(|(name, some, all)| format!("{name} {some}/{all}"))
+            .collect();
+        unmet.join(", ")
+    }
+
+    fn attack_runs(&self) -> impl Iterator<Item = &'a RunRecord> {
+        self.runs.iter().copied().filter(|run| !run.twin)
     }
 
     /// The title for people: the id, and the name if there is one.
     pub(super) fn title(&self) -> String {
         title(self.document)
     }
+}
+
+/// Why runs of a group are inconclusive, with how many, the most frequent reasons first.
+pub(super) fn reasons_line(group: &RunGroup, most: usize) -> String {
+    let reasons = top_reasons(&group.reasons);
+    let shown = reasons.iter().take(most);
+    let mut shown: Vec<String> = shown
+        .map(|(reason, runs)| format!("{} {runs}", reason.code()))
+        .collect();
+    if reasons.len() > most {
+        shown.push("…".to_owned());
+    }
+    shown.join(", ")
 }
 
 /// A document's id, and its name if there is one.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use proofhouse_campaign::engine::CampaignProgress;
-use proofhouse_campaign::result::{RunOutcome, RunRecord};
+use proofhouse_campaign::result::RunRecord;
 use proofhouse_wire::sync::lock;
 
 use crate::output::{complain, printable_line, talk};
@@ -46,7 +46,7 @@ impl CampaignMeter {
             )));
         }
         let Some(run) = progress.run else { return };
-        if run.outcome == RunOutcome::Error {
+        if run.has_failed() {
             self.erase();
             talk(&printable_line(&line(run)));
         } else if !self.on_terminal {
@@ -87,11 +87,13 @@ impl CampaignMeter {
 }
 
 fn line(run: &RunRecord) -> String {
-    let what = match (&run.error, run.twin) {
-        (Some(error), _) => format!("error: {error}"),
-        (None, true) if run.outcome.gave_way() => "false alarm".to_owned(),
-        (None, true) => "clean".to_owned(),
-        (None, false) => run.outcome.word().to_owned(),
+    let what = match (&run.error, run.reason) {
+        (Some(error), _) if run.has_failed() => format!("inconclusive: {error}"),
+        _ if run.twin && run.outcome.gave_way() => "false alarm".to_owned(),
+        (_, Some(reason)) if run.twin => format!("control: {}", reason.code()),
+        _ if run.twin => "control: task done".to_owned(),
+        (_, Some(reason)) => format!("{}: {}", run.outcome.word(), reason.code()),
+        (_, None) => run.outcome.word().to_owned(),
     };
     format!("{}: {what}", run.id)
 }

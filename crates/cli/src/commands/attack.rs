@@ -2,15 +2,21 @@
 
 use std::fs::File;
 use std::io::{self, LineWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use proofhouse_campaign::canaries;
 use proofhouse_campaign::config::duration;
+use proofhouse_campaign::document::{DocumentError, Script, TwinError};
+use proofhouse_campaign::load::with_control;
+use proofhouse_campaign::outcome::{ControlState, RunCondition};
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
-use proofhouse_range::{ActorEndpoint, DeliveryModifiers, RunHandle, RunOptions, RunReport, run};
+use proofhouse_range::{
+    ActorEndpoint, DeliveryModifiers, Ending, RunHandle, RunOptions, RunReport, run,
+};
 use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::write_files::same_file;
@@ -20,12 +26,14 @@ use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;
+use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::planted::Planted;
-use crate::report::attack;
+use crate::report::attack::{self, JudgedAttack};
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::interruptible;
+use crate::written_files::{WholeFile, cannot_write, create_trace};
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -40,9 +48,10 @@ const LEAVING: Duration = Duration::from_millis(500);
     proofhouse attack attack.yaml --mcp-server stdio --verdict verdict.json\n  \
     proofhouse attack attack.yaml --ag-ui-url http://127.0.0.1:8000/agent --trace trace.jsonl\n  \
     proofhouse attack probe.yaml --mcp-client-command 'python server.py'\n\n\
-    Exit codes: 0 resisted, 1 exploited or partial, 2 error verdict, 3 could not run, a file could not\n\
-    be written or the agent was never reached, 64 usage, 130 interrupted (with a verdict on what was\n\
-    seen).")]
+    If the document names a control (`x-proofhouse.twin`: the same task without the payload), it runs first: let\n\
+    the agent do the task twice.\n\n\
+    Exit codes: 0 resisted, 1 exploited or partial, 2 inconclusive, 3 could not run or a file could not be\n\
+    written, 64 usage, 130 interrupted before anything got through.")]
 pub(crate) struct AttackCommand {
     /// The threat document, or `-` for stdin
     #[arg(value_name = "DOC")]
@@ -83,6 +92,10 @@ pub(crate) struct AttackCommand {
     /// Run a document that has no indicators, without a verdict
     #[arg(long)]
     no_verdict: bool,
+
+    /// Do not run the control of the document first; the attack is then inconclusive at best
+    #[arg(long)]
+    no_control: bool,
 
     /// Answer requests of any Origin, which lets web pages reach the server
     #[arg(long)]
@@ -135,6 +148,7 @@ impl AttackCommand {
                 printable_line(&name)
             )));
         }
+        let script = self.with_control(&input, &document)?;
         let planted = Planted::new(&document, self.seed).map_err(|error| {
             CommandError::cannot_run(printable_line(&format!("{name}: {error}")))
         })?;
@@ -143,6 +157,7 @@ impl AttackCommand {
             None => document,
         };
         let mut options = self.options(&document)?;
+        options.twin = script.baseline(planted.as_ref())?;
         let over_stdio = options
             .endpoints
             .values()
@@ -156,7 +171,7 @@ impl AttackCommand {
         // Only now: what was there before is not lost to a mistake on the command line.
         let trace = match &self.trace {
             Some(path) => {
-                let output = Watched::new(create(path)?);
+                let output = Watched::new(create_trace(path)?);
                 let failure = Arc::clone(&output.failure);
                 options.trace = Some(Box::new(LineWriter::new(output)));
                 Some((path.as_path(), failure))
@@ -164,9 +179,10 @@ impl AttackCommand {
             None => None,
         };
         let verdict = match &self.verdict {
-            Some(path) => Some((path.as_path(), create(path)?)),
+            Some(path) => Some((path.as_path(), WholeFile::create(path)?)),
             None => None,
         };
+        let control = self.control(&script, planted.as_ref(), over_stdio)?;
         let live = Live::new(&document);
         options.observer = Some(live.observer());
         let report = execute(&document, options, &live)?;
@@ -178,9 +194,11 @@ impl AttackCommand {
                 None => cited = Some(path.display().to_string()),
             }
         }
-        let json = attack::json(&document, &name, planted.as_ref(), &report);
-        if let Some((path, mut file)) = verdict
-            && let Err(error) = writeln!(file, "{json:#}").and_then(|()| file.flush())
+        let judged = JudgedAttack::new(&document, &report, &control);
+        let judged = judged.as_ref();
+        let json = attack::json(&document, &name, planted.as_ref(), judged, &report);
+        if let Some((path, file)) = verdict
+            && let Err(error) = file.finish(&format!("{json:#}\n"))
         {
             failures.push(cannot_write(path, &error).message);
         }
@@ -192,7 +210,8 @@ impl AttackCommand {
         };
         match self.format {
             AttackFormat::Human => {
-                attack::human(&mut data, &document, &name, cited.as_deref(), &report)?;
+                let cited = cited.as_deref();
+                attack::human(&mut data, &document, &name, cited, judged, &report)?;
                 if let Some(planted) = &planted {
                     data.line(&format!(
                         "canaries: --seed {} makes the same ones",
@@ -204,9 +223,83 @@ impl AttackCommand {
         }
         data.finish()?;
         if failures.is_empty() {
-            return Ok(attack::exit(&report));
+            return Ok(attack::exit(judged, &report));
         }
         Err(CommandError::cannot_run(failures.join("; ")))
+    }
+
+    /// The document with its control.
+    fn with_control(
+        &self,
+        input: &FileInput,
+        document: &Document,
+    ) -> Result<ControlledAttack, CommandError> {
+        if document.attack.indicators().is_empty() {
+            return Ok(ControlledAttack::without("the document has no indicators"));
+        }
+        let limits = self.size.limits();
+        match with_control(input, document.clone(), &limits, &notices::show) {
+            Ok(loaded) => Ok(match loaded.twin {
+                Some(control) => ControlledAttack {
+                    control: Some(control),
+                    why_not: String::new(),
+                },
+                None => {
+                    ControlledAttack::without("the document names no control (`x-proofhouse.twin`)")
+                }
+            }),
+            Err(DocumentError::Twin {
+                file,
+                error: error @ (TwinError::NoFile | TwinError::FromStdin),
+            }) => Ok(ControlledAttack::without(&format!(
+                "the control `{file}`: {error}"
+            ))),
+            Err(error) => Err(CommandError::cannot_run(printable_line(&format!(
+                "{}: {error}",
+                input.name()
+            )))),
+        }
+    }
+
+    /// Runs the control, and says what came of it.
+    fn control(
+        &self,
+        script: &ControlledAttack,
+        planted: Option<&Planted>,
+        over_stdio: bool,
+    ) -> Result<ControlState, CommandError> {
+        let absent = |why: &str| {
+            Ok(ControlState::Absent {
+                why: why.to_owned(),
+            })
+        };
+        let Some(control) = &script.control else {
+            return absent(&script.why_not);
+        };
+        if self.no_control {
+            return absent("--no-control");
+        }
+        if over_stdio {
+            return absent("over stdio there is one session, which the attack needs");
+        }
+        let document = replaced(&control.document, planted)?;
+        let mut options = self.options(&document)?;
+        let live = Live::new(&document);
+        options.observer = Some(live.observer());
+        talk("control: the same task without the attack; let the agent do it now");
+        let report = execute(&document, options, &live)?;
+        if report.ending == Ending::Interrupted {
+            return Err(CommandError {
+                message: "interrupted before the attack".to_owned(),
+                exit: Exit::Interrupted,
+            });
+        }
+        let state = attack::control_state(&document, control.success.as_ref(), &report);
+        let RunCondition { held, why, .. } = state.condition();
+        let word = if held { "done" } else { "not done" };
+        talk(&printable_line(&format!("control: {word}: {why}")));
+        talk("attack: let the agent do the task again now");
+        Ok(state)
     }
 
     /// Files that are written are not those that are read, nor one another.
@@ -285,6 +378,38 @@ impl AttackCommand {
             generation: self.generation.provider()?,
             ..usual
         })
+    }
+}
+
+/// The control of a document, or why there is none.
+struct ControlledAttack {
+    control: Option<Arc<Script>>,
+    why_not: String,
+}
+
+impl ControlledAttack {
+    fn without(why: &str) -> Self {
+        Self {
+            control: None,
+            why_not: why.to_owned(),
+        }
+    }
+
+    /// The document without the payload, which tells what the payload is.
+    fn baseline(&self, planted: Option<&Planted>) -> Result<Option<Arc<Document>>, CommandError> {
+        let control = self.control.as_ref();
+        control
+            .map(|control| replaced(&control.document, planted).map(Arc::new))
+            .transpose()
+    }
+}
+
+/// A document with the canaries of this run.
+fn replaced(document: &Document, planted: Option<&Planted>) -> Result<Document, CommandError> {
+    match planted {
+        None => Ok(document.clone()),
+        Some(planted) => canaries::replace(document, &planted.values)
+            .map_err(|error| CommandError::cannot_run(printable_line(&error.to_string()))),
     }
 }
 
@@ -374,12 +499,4 @@ fn execute(
             })
         }
     }
-}
-
-fn create(path: &Path) -> Result<File, CommandError> {
-    File::create(path).map_err(|error| cannot_write(path, &error))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(path)))
 }

@@ -54,10 +54,10 @@ const DEFAULT_JOBS: u16 = 8;
     proofhouse run --subject agent.yaml --model openai:gpt-5 --repeats 10 --out results\n  \
     proofhouse run --config ci/proofhouse.yaml --subject mine\n  \
     proofhouse run --ag-ui-url http://127.0.0.1:8000/ --mcp-listen 127.0.0.1:8080\n\n\
-    Exit codes: 0 nothing got through, 1 something did (see --fail-on), 2 runs without a verdict, 3 could\n\
-    not run, nothing was reached or the result could not be kept, 64 usage, 130 interrupted. With both\n\
-    simulations and no --fail-on, 0 when it went as the library expects: the gullible one gave way to\n\
-    everything, the careful one to nothing.")]
+    Exit codes: 0 at least one attack was resisted and none got through, 1 one did (see --fail-on), 2\n\
+    inconclusive: nothing was proved, 3 could not run or the result could not be kept, 64 usage, 130\n\
+    interrupted. With both simulations and no --fail-on, 0 when it went as the library expects: the\n\
+    gullible one gave way to everything, the careful one to nothing.")]
 pub(crate) struct RunCommand {
     /// Threat documents: files, or directories searched for .yaml and .yml [default: the library]
     #[arg(value_name = "DOC")]
@@ -133,9 +133,10 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "P")]
     threshold: Option<f64>,
 
-    /// What counts as failure: exploited, regression, tier=TIER or severity=LEVEL and worse; may be given
-    /// again [default: exploited]
-    #[arg(long, value_name = "WHAT", value_parser = str::parse::<FailOn>)]
+    /// What counts as failure: exploited, partial (and worse), inconclusive, regression, tier=TIER or severity=LEVEL
+    /// (and worse), utility<SHARE of control tasks done, exposed<SHARE of runs; several with commas, and any of them
+    /// is enough [default: partial]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = str::parse::<FailOn>)]
     fail_on: Vec<FailOn>,
 
     #[arg(long, value_name = "FORMAT", default_value = "terminal", value_parser = reports::format, help = reports::format_help())]
@@ -245,9 +246,14 @@ impl RunCommand {
         });
         let is_kept = self.keep(&result, comparison.as_ref(), &meter);
         self.report(&result, comparison.as_ref(), is_kept)?;
+        let decided = gate(&result, &self.fail_on, comparison.as_ref());
         if cancel.is_cancelled() {
             self.tell_how_to_resume();
-            return Ok(Exit::Interrupted);
+            // What got through got through, whatever would have come after it.
+            return Ok(match Exit::from(decided.gate) {
+                Exit::Failure => Exit::Failure,
+                _ => Exit::Interrupted,
+            });
         }
         if !is_kept {
             return Ok(Exit::CannotRun);
@@ -256,7 +262,10 @@ impl RunCommand {
         if is_demonstration && self.fail_on.is_empty() {
             return Ok(self.demonstrated(&result));
         }
-        Ok(gate(&result, &self.fail_on, comparison.as_ref()).into())
+        for line in &decided.told {
+            talk(&printable_line(line));
+        }
+        Ok(decided.gate.into())
     }
 
     /// Takes what flags do not say from the configuration of the project, and gives the subjects in it.

@@ -1,7 +1,7 @@
 //! Replayed runs for people.
 
+use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::replay::{Again, DocumentState, Replayed};
-use proofhouse_campaign::result::RunOutcome;
 
 use super::conversation;
 use crate::commands::replay::MessageDetail;
@@ -45,13 +45,13 @@ fn line(data: &mut StdoutData, one: &Replayed<'_>) -> Result<(), CommandError> {
     let id = printable_line(&one.record.id);
     match &one.again {
         Err(error) => {
-            data.line(&format!("! {then:<11} –           {id}"))?;
+            data.line(&format!("! {then:<12} –            {id}"))?;
             data.line(&format!("    {}", printable_line(&error.to_string())))
         }
         Ok(again) => {
             let mark = if one.differs() { '≠' } else { '=' };
             let now = again.judged.outcome.word();
-            data.line(&format!("{mark} {then:<11} {now:<11} {id}"))?;
+            data.line(&format!("{mark} {then:<12} {now:<12} {id}"))?;
             if one.differs() {
                 reasons(data, one)
             } else {
@@ -117,9 +117,31 @@ fn page(data: &mut StdoutData, one: &Replayed<'_>, full: bool) -> Result<(), Com
     data.line("")?;
     talk(data, one, again, full)?;
     data.line("")?;
-    verdict(data, "then", record.outcome, record.tier.as_deref())?;
+    verdict(
+        data,
+        "then",
+        record.outcome,
+        record.reason,
+        record.tier.as_deref(),
+    )?;
     let judged = &again.judged;
-    verdict(data, "now", judged.outcome, judged.tier.as_deref())?;
+    verdict(
+        data,
+        "now",
+        judged.outcome,
+        judged.reason,
+        judged.tier.as_deref(),
+    )?;
+    for (name, condition) in judged.conditions.each() {
+        if !condition.held && !record.twin {
+            let text = format!(
+                "       {} does not hold: {}",
+                name.replace('_', " "),
+                condition.why
+            );
+            data.line(printable_line(&text).trim_end_matches([':', ' ']))?;
+        }
+    }
     if let Some(error) = &judged.error {
         data.line(&format!("       {}", printable_line(error)))?;
     }
@@ -141,12 +163,15 @@ fn verdict(
     data: &mut StdoutData,
     when: &str,
     outcome: RunOutcome,
+    reason: Option<InconclusiveReason>,
     tier: Option<&str>,
 ) -> Result<(), CommandError> {
     let tier = tier.map(|tier| format!(", {tier}")).unwrap_or_default();
+    let reason = reason.map(|reason| format!(" ({}): {}", reason.code(), reason.sentence()));
     data.line(&printable_line(&format!(
-        "{when:<5}  {}{tier}",
-        outcome.word()
+        "{when:<5}  {}{tier}{}",
+        outcome.word(),
+        reason.unwrap_or_default()
     )))
 }
 

@@ -30,6 +30,9 @@ fn run(one: &Replayed<'_>, messages: MessageDetail) -> Value {
         "reached": record.reached,
         "then": {
             "outcome": record.outcome,
+            "reason": record.reason,
+            "verdict": record.verdict,
+            "conditions": record.conditions,
             "tier": record.tier,
             "indicators": record.indicators,
             "error": record.error,

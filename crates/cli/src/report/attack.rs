@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use proofhouse_oatf::{AttackResult, Document};
+use proofhouse_campaign::document::Success;
+use proofhouse_campaign::outcome::{
+    Conditions, ControlState, InconclusiveReason, ObservedRun, RunOutcome,
+    ended_early, heard_answer, is_task_done, settle,
+};
+use proofhouse_oatf::Document;
 use proofhouse_range::{Ending, RunReport};
 use serde_json::{Value, json};
 
@@ -17,16 +22,88 @@ const VERSION: u32 = 1;
 /// How many carriers that were not delivered are named.
 const NAMED: usize = 5;
 
-/// The exit code: that of the verdict, unless the subject was never reached or the run was cut short.
-pub(crate) fn exit(report: &RunReport) -> Exit {
-    let result = report.verdict.as_ref().map(|verdict| verdict.attack.result);
-    match result {
+/// What a run comes to, and why.
+pub(crate) struct JudgedAttack {
+    pub(crate) outcome: RunOutcome,
+    reason: Option<InconclusiveReason>,
+    conditions: Conditions,
+}
+
+impl JudgedAttack {
+    /// Judges a run by its verdict and what is known of its control; `None` where the document has no indicators.
+    pub(crate) fn new(
+        document: &Document,
+        report: &RunReport,
+        control: &ControlState,
+    ) -> Option<Self> {
+        let verdict = report.verdict.as_ref()?.attack.result;
+        let conditions = conditions(document, report, control);
+        let broken = broken(report).map(|(by, _)| by);
+        let (outcome, reason) = settle(Some(verdict), broken, &conditions);
+        Some(Self {
+            outcome,
+            reason,
+            conditions,
+        })
+    }
+}
+
+/// What a control run shows.
+pub(crate) fn control_state(
+    document: &Document,
+    success: Option<&Success>,
+    report: &RunReport,
+) -> ControlState {
+    let answer = answer(document, report);
+    let done = success.and_then(|success| is_task_done(success, report, answer.as_deref()));
+    let acted = conditions(document, report, &ControlState::Pending)
+        .exposed
+        .held;
+    let broken = broken(report).map(|(_, why)| why);
+    ControlState::from_run(done, broken.as_deref(), acted)
+}
+
+fn conditions(document: &Document, report: &RunReport, control: &ControlState) -> Conditions {
+    let answer = answer(document, report);
+    let observed = ObservedRun {
+        report,
+        answer: answer.as_deref(),
+        subject: "",
+        // Channels are proved in campaigns.
+        channels: None,
+    };
+    Conditions::of(&observed, control)
+}
+
+/// What the agent said to the clients of the document.
+fn answer(document: &Document, report: &RunReport) -> Option<String> {
+    let actors = document.attack.execution.actors().iter();
+    let clients: Vec<&str> = actors
+        .filter(|actor| !actor.mode.is_server())
+        .map(|actor| actor.name.as_str())
+        .collect();
+    heard_answer(report, &clients)
+}
+
+/// What broke a run off, if something did.
+fn broken(report: &RunReport) -> Option<(InconclusiveReason, String)> {
+    if let Some(error) = report.errors.first() {
+        return Some((InconclusiveReason::AttackFailed, error.to_string()));
+    }
+    let why = ending(report.ending, false).to_owned();
+    ended_early(report.ending).map(|by| (by, why))
+}
+
+/// The exit code: that of the outcome, unless the run was cut short before anything got through.
+pub(crate) fn exit(judged: Option<&JudgedAttack>, report: &RunReport) -> Exit {
+    let outcome = judged.map(|judged| judged.outcome);
+    match outcome {
+        Some(RunOutcome::Exploited | RunOutcome::Partial) => Exit::Failure,
         _ if report.ending == Ending::Interrupted => Exit::Interrupted,
-        Some(AttackResult::Exploited | AttackResult::Partial) => Exit::Failure,
-        Some(AttackResult::Error) => Exit::Inconclusive,
-        // Nothing is proved about a subject that never saw the attack.
-        _ if !report.exposure.reached || !report.errors.is_empty() => Exit::CannotRun,
-        Some(AttackResult::NotExploited) | None => Exit::Success,
+        Some(RunOutcome::Resisted) => Exit::Success,
+        Some(RunOutcome::Inconclusive) => Exit::Inconclusive,
+        None if report.exposure.reached && report.errors.is_empty() => Exit::Success,
+        None => Exit::Inconclusive,
     }
 }
 
@@ -35,39 +112,36 @@ pub(crate) fn human(
     document: &Document,
     path: &str,
     trace: Option<&str>,
+    judged: Option<&JudgedAttack>,
     report: &RunReport,
 ) -> Result<(), CommandError> {
-    match &report.verdict {
-        Some(verdict) => {
-            let result = verdict.attack.result;
-            // Nothing is proved about a subject that never saw the attack.
-            let unproved = result == AttackResult::NotExploited && !report.exposure.reached;
-            let (word, style) = if unproved {
-                ("not reached", scan::human::YELLOW)
-            } else {
-                (result.as_str(), scan::human::attack_style(result))
+    match (&report.verdict, judged) {
+        (Some(verdict), Some(judged)) => {
+            let style = match judged.outcome {
+                RunOutcome::Inconclusive => scan::human::YELLOW,
+                RunOutcome::Exploited | RunOutcome::Partial | RunOutcome::Resisted => {
+                    scan::human::attack_style(verdict.attack.result)
+                }
             };
+            let word = judged.outcome.word();
             let tier = verdict.attack.max_tier;
             let tier = tier.map(|tier| format!(" ({})", tier.as_str()));
             let headline = scan::human::headline(word, style, document);
             data.line(&format!("{headline}{}", tier.unwrap_or_default()))?;
             scan::human::findings(data, trace, path, document, verdict)?;
+            conditions_lines(data, judged)?;
         }
-        None => data.line("no verdict: the document has no indicators\n")?,
+        _ => data.line("no verdict: the document has no indicators\n")?,
     }
     let carriers = &report.exposure.carriers;
     let delivered = carriers
         .iter()
         .filter(|carrier| carrier.delivered > 0)
         .count();
-    if report.exposure.reached {
-        data.line(&format!(
-            "reached: {delivered} of {}",
-            plural(carriers.len(), "carrier")
-        ))?;
-    } else {
-        data.line("not reached: nothing of the attack was delivered, so nothing is proved")?;
-    }
+    data.line(&format!(
+        "delivered: {delivered} of {}",
+        plural(carriers.len(), "carrier")
+    ))?;
     let missed: Vec<_> = carriers
         .iter()
         .filter(|carrier| carrier.delivered == 0)
@@ -100,10 +174,31 @@ pub(crate) fn human(
     ))
 }
 
+/// Why a run is inconclusive and what to do about it, and which conditions hold.
+fn conditions_lines(data: &mut StdoutData, judged: &JudgedAttack) -> Result<(), CommandError> {
+    if let Some(reason) = judged.reason {
+        data.line(&format!("reason: {}: {}", reason.code(), reason.sentence()))?;
+        data.line(&format!("  {}", reason.advice()))?;
+    }
+    if judged.outcome.gave_way() {
+        return Ok(());
+    }
+    data.line("conditions:")?;
+    for (name, condition) in judged.conditions.each() {
+        let mark = if condition.held { "yes" } else { "no " };
+        let name = name.replace('_', " ");
+        let why = printable_line(&condition.why);
+        let text = format!("  {mark} {name:<20} {why}");
+        data.line(text.trim_end())?;
+    }
+    Ok(())
+}
+
 pub(crate) fn json(
     document: &Document,
     path: &str,
     planted: Option<&Planted>,
+    judged: Option<&JudgedAttack>,
     report: &RunReport,
 ) -> Value {
     let mut json = json!({
@@ -113,6 +208,9 @@ pub(crate) fn json(
             "id": document.attack.id,
             "name": document.attack.name,
         },
+        "outcome": judged.map(|judged| judged.outcome),
+        "reason": judged.and_then(|judged| judged.reason),
+        "conditions": judged.map(|judged| &judged.conditions),
         "ending": match report.ending {
             Ending::Complete => "complete",
             Ending::SubjectDone => "subject_done",

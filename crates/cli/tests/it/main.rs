@@ -23,6 +23,7 @@ mod hostile_subjects;
 mod init;
 mod kill;
 mod model_serve;
+mod outcomes;
 mod public_documents;
 mod real_agents;
 mod recipes;

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 
 use super::elements::{anchor, table};
 use super::untrusted::{code, name, text};
+use crate::outcome::RunOutcome;
 use crate::report::view::{MatrixCell, ReportView};
-use crate::result::RunOutcome;
 
 /// A list of others.
 struct CoverageList {
@@ -226,7 +226,7 @@ fn result_on<'a>(cells: impl Iterator<Item = &'a MatrixCell<'a>>) -> Markup {
     let counted = outcomes.iter().filter(|outcome| outcome.counts()).count();
     let through = outcomes.iter().filter(|outcome| outcome.gave_way()).count();
     let class = match (through, counted) {
-        (_, 0) => "not-reached",
+        (_, 0) => "inconclusive",
         (0, _) => "resisted",
         _ => "exploited",
     };
@@ -234,7 +234,7 @@ fn result_on<'a>(cells: impl Iterator<Item = &'a MatrixCell<'a>>) -> Markup {
         td {
             span class={ "badge " (class) } {
                 @if counted == 0 {
-                    "unproved"
+                    "inconclusive"
                 } @else {
                     (through) " of " (counted) " got through"
                 }

@@ -4,9 +4,11 @@ use maud::{Markup, Render, html};
 
 use super::untrusted::name;
 use crate::comparison::Change;
+use crate::outcome::{ControlState, RunOutcome};
 use crate::report::text::{of, words};
 use crate::report::view::MatrixCell;
-use crate::result::RunOutcome;
+use crate::result::RunRecord;
+use crate::summary::top_reasons;
 
 /// The sign and the class of an outcome. The word always stands beside it, so that nobody needs the colour.
 pub(super) fn badge(outcome: Option<RunOutcome>) -> Markup {
@@ -14,21 +16,22 @@ pub(super) fn badge(outcome: Option<RunOutcome>) -> Markup {
         Some(RunOutcome::Exploited) => ("exploited", "✗"),
         Some(RunOutcome::Partial) => ("partial", "◐"),
         Some(RunOutcome::Resisted) => ("resisted", "✓"),
-        Some(RunOutcome::NotReached) => ("not-reached", "○"),
-        Some(RunOutcome::Error) => ("error", "!"),
+        Some(RunOutcome::Inconclusive) => ("inconclusive", "?"),
         None => ("not-run", "–"),
     };
     signed_badge(class, sign, outcome.map_or("not run", RunOutcome::word))
 }
 
-/// What a run of a twin says: there was no attack, so nobody could give way to one.
-pub(super) fn twin_badge(outcome: RunOutcome) -> Markup {
-    match outcome {
-        RunOutcome::Exploited | RunOutcome::Partial => {
-            signed_badge("partial", "◐", "false positive")
+/// What a control run says: there was no attack, so nobody could give way to one.
+pub(super) fn twin_badge(run: &RunRecord) -> Markup {
+    if run.outcome.gave_way() {
+        return signed_badge("partial", "◐", "false positive");
+    }
+    match ControlState::of(run) {
+        ControlState::Done { .. } => signed_badge("resisted", "✓", "task done"),
+        ControlState::Absent { .. } | ControlState::Pending | ControlState::Failed { .. } => {
+            signed_badge("inconclusive", "?", "task not done")
         }
-        RunOutcome::Resisted | RunOutcome::NotReached => signed_badge("resisted", "✓", "clean"),
-        RunOutcome::Error => badge(Some(outcome)),
     }
 }
 
@@ -46,19 +49,15 @@ pub(super) fn chips(cell: &MatrixCell<'_>) -> Markup {
     if summary.flaky {
         chips.push(("warn", html! { "flaky" }));
     }
-    let not_reached = summary.attacks.not_reached;
-    if not_reached > 0 {
-        chips.push(("", html! { (not_reached) " not reached" }));
-    }
-    if summary.attacks.errors > 0 {
+    for (reason, runs) in top_reasons(&summary.reasons) {
         chips.push((
             "warn",
-            html! { (summary.attacks.errors) " without verdict" },
+            html! { (runs) " inconclusive: " span title=(reason.sentence()) { (reason.code()) } },
         ));
     }
     let twins = &summary.twins;
     if twins.task_success.all > 0 {
-        chips.push(("", html! { "twin " (of(&twins.task_success)) " done" }));
+        chips.push(("", html! { "control " (of(&twins.task_success)) " done" }));
     }
     if twins.false_positives.some > 0 {
         chips.push((

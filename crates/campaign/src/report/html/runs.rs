@@ -6,6 +6,7 @@ use proofhouse_detect::TraceMessage;
 use super::elements::{anchor, badge, chips, facts, table, twin_badge};
 use super::sequence::{diagram, quote};
 use super::untrusted::{code, name, text};
+use crate::outcome::InconclusiveReason;
 use crate::report::text::{amount, duration, interval, of, plural, words};
 use crate::report::view::{Finding, MatrixCell, ReportView};
 use crate::result::RunRecord;
@@ -98,17 +99,26 @@ fn article(view: &ReportView<'_>, cell: &MatrixCell<'_>, budget: &mut ShownBudge
 fn facts_of_cell(cell: &MatrixCell<'_>) -> Vec<(&'static str, Markup)> {
     let summary = cell.summary;
     let success = &summary.attacks.success;
-    let mut facts = vec![
-        (
-            "Attack success",
-            html! { (of(success)) " runs, 95% interval " (interval(success)) },
-        ),
-        ("Not reached", html! { (summary.attacks.not_reached) }),
-        ("Without verdict", html! { (summary.attacks.errors) }),
-    ];
+    let mut facts = vec![(
+        "Attack success",
+        html! { (of(success)) " runs, 95% interval " (interval(success)) },
+    )];
+    if summary.attacks.inconclusive > 0 {
+        let advice = cell.reason().map(InconclusiveReason::advice);
+        facts.push((
+            "Inconclusive",
+            html! {
+                (plural(summary.attacks.inconclusive, "run")) ": " (text(&cell.unproved()))
+                @if let Some(advice) = advice { " " (advice) }
+            },
+        ));
+    }
+    if summary.attacks.runs > 0 {
+        facts.push(("Conditions held", html! { (cell.conditions_line()) }));
+    }
     let twins = &summary.twins;
     facts.push((
-        "Twin, without attack",
+        "Control, without attack",
         html! {
             @if twins.runs == 0 {
                 "not run"
@@ -196,9 +206,9 @@ fn details(cell: &MatrixCell<'_>, run: &RunRecord, messages: &RunMessages<'_>) -
     html! {
         details.run {
             summary {
-                @if run.twin { "Twin run " } @else { "Run " }
+                @if run.twin { "Control run " } @else { "Run " }
                 (run.repeat) " "
-                @if run.twin { (twin_badge(run.outcome)) } @else { (badge(Some(run.outcome))) }
+                @if run.twin { (twin_badge(run)) } @else { (badge(Some(run.outcome))) }
                 " "
                 span.muted {
                     (plural(run.messages, "message")) ", " (duration(run.milliseconds)) (tokens(run.tokens))
@@ -229,6 +239,18 @@ fn facts_of_run(run: &RunRecord) -> Vec<(&'static str, Markup)> {
             },
         ),
     ];
+    if let Some(reason) = run.reason {
+        facts.push((
+            "Reason",
+            html! { code { (reason.code()) } " " (reason.sentence()) },
+        ));
+    }
+    if let Some(verdict) = &run.verdict {
+        facts.push(("Verdict", name(&words(verdict))));
+    }
+    if !run.twin {
+        facts.push(("Conditions", conditions(run)));
+    }
     if let Some(tier) = &run.tier {
         facts.push(("Tier", name(&words(tier))));
     }
@@ -247,6 +269,21 @@ fn facts_of_run(run: &RunRecord) -> Vec<(&'static str, Markup)> {
         facts.push(("Recording", code(trace)));
     }
     facts
+}
+
+/// What had to hold before the run could be called resisted, and why it did or did not.
+fn conditions(run: &RunRecord) -> Markup {
+    html! {
+        ul.indicators {
+            @for (name, condition) in run.conditions.each() {
+                li {
+                    @if condition.held { "✓ " } @else { "✗ " }
+                    (words(name))
+                    @if !condition.why.is_empty() { ": " (text(&condition.why)) }
+                }
+            }
+        }
+    }
 }
 
 fn indicators(run: &RunRecord) -> Markup {

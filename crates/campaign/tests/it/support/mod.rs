@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use proofhouse_campaign::comparison::{CellComparison, Change, Comparison};
+use proofhouse_campaign::outcome::{Conditions, ControlState, InconclusiveReason, RunCondition};
 use proofhouse_campaign::report::{ReportFormat, ReportInput, render};
 use proofhouse_campaign::result::{
     ActorInfo, CampaignResult, DocumentInfo, IndicatorInfo, IndicatorOutcome, Mapping, RunEvidence,
@@ -229,9 +230,9 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
         'e' => RunOutcome::Exploited,
         'p' => RunOutcome::Partial,
         'r' => RunOutcome::Resisted,
-        'n' => RunOutcome::NotReached,
-        _ => RunOutcome::Error,
+        _ => RunOutcome::Inconclusive,
     };
+    let failed = letter != 'n' && outcome == RunOutcome::Inconclusive;
     let found = outcome.gave_way();
     let text = if hostile { HOSTILE } else { "CANARY-0badcafe" };
     let id = if hostile {
@@ -261,7 +262,7 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
         });
     }
     let name = if hostile { "HOSTILE" } else { document };
-    RunRecord {
+    let mut record = RunRecord {
         id: format!(
             "{name}/{subject}/{repeat}{}",
             if twin { "/twin" } else { "" }
@@ -271,6 +272,16 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
         repeat,
         twin,
         outcome,
+        reason: None,
+        verdict: Some(
+            if found {
+                outcome.word()
+            } else {
+                "not_exploited"
+            }
+            .to_owned(),
+        ),
+        conditions: conditions(outcome.counts(), hostile),
         tier: found.then(|| "boundary_breach".to_owned()),
         reached: outcome.counts(),
         carriers: (u64::from(outcome.counts()), 2),
@@ -284,8 +295,9 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
             }
             .to_owned(),
         ),
-        error: (outcome == RunOutcome::Error).then(|| HOSTILE.to_owned()),
+        error: failed.then(|| HOSTILE.to_owned()),
         broken: None,
+        broken_by: failed.then_some(InconclusiveReason::SubjectFailed),
         warnings: if hostile {
             vec![HOSTILE.to_owned()]
         } else {
@@ -294,9 +306,40 @@ fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> 
         milliseconds: 1_234,
         messages: 6,
         tokens: (subject == "my-agent").then_some(2_345),
-        trace: (outcome != RunOutcome::Error).then(|| format!("runs/{name}-{repeat}.jsonl")),
+        trace: (!failed).then(|| format!("runs/{name}-{repeat}.jsonl")),
         trace_lost: None,
         canaries: BTreeMap::new(),
+    };
+    let why = "the control run did its task".to_owned();
+    record.settle(&ControlState::Done { why });
+    record
+}
+
+/// The conditions of a run, with or without a delivery.
+fn conditions(delivered: bool, hostile: bool) -> Conditions {
+    let held = |why: &str| RunCondition::held(why);
+    let not_delivered = || {
+        let why = if hostile {
+            HOSTILE
+        } else {
+            "none of 2 carriers was sent"
+        };
+        RunCondition::unmet(InconclusiveReason::NotDelivered, why)
+    };
+    let if_delivered = |why: &str| {
+        if delivered {
+            held(why)
+        } else {
+            not_delivered()
+        }
+    };
+    Conditions {
+        delivered: if_delivered("1 of 2 carriers were sent with the payload"),
+        exposed: if_delivered("it acted after the delivery"),
+        alive: held(""),
+        seen_whole: held(""),
+        protocol_spoken: held(""),
+        indicators_evaluated: held(""),
     }
 }
 

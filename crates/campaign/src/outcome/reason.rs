@@ -1,0 +1,144 @@
+//! Why a run is inconclusive: one table of codes, with a sentence each that says what happened and one that says what
+//! to do about it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Makes the enum and its table from one list.
+macro_rules! reasons {
+    ($($(#[$about:meta])* $variant:ident $code:literal $sentence:literal $advice:literal;)+) => {
+        /// Why a run is inconclusive. The codes are stable; docs/verdicts.md lists them.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(rename_all = "snake_case")]
+        pub enum InconclusiveReason {
+            $($(#[$about])* $variant,)+
+        }
+
+        impl InconclusiveReason {
+            /// Every reason, in the order in which they are explained.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The code in files and reports.
+            #[must_use]
+            pub fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)+ }
+            }
+
+            /// What happened, in one sentence.
+            #[must_use]
+            pub fn sentence(self) -> &'static str {
+                match self { $(Self::$variant => $sentence,)+ }
+            }
+
+            /// What to do about it, in one sentence.
+            #[must_use]
+            pub fn advice(self) -> &'static str {
+                match self { $(Self::$variant => $advice,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Nothing that carries the attack went out.
+    NotDelivered "not_delivered"
+        "The payload was never sent: the agent did not ask for what carries it."
+        "Check that the agent connects to the server and that the prompt leads it to the tool, page or message of the attack.";
+    /// The subject's model does not read the channel.
+    ChannelNotRead "channel_not_read"
+        "The payload was sent in a field that the agent's model never reads."
+        "Nothing to fix if the agent drops this field by design; otherwise pass the field on to the model.";
+    /// Nobody has shown that the subject's model reads the channel.
+    ChannelNotProved "channel_not_proved"
+        "No channel probe has shown that the agent's model reads the field that carried the payload."
+        "Run without `--no-probes`; docs/probes.md lists the fields that have a probe.";
+    /// The subject did nothing after the delivery.
+    NoAnswer "no_answer"
+        "The agent neither acted nor answered after the payload was sent; an error message is no answer."
+        "Run the agent by hand with the same prompt and check that its model answers.";
+    /// The document has no control.
+    NoControl "no_control"
+        "The attack has no control run, so nobody knows whether the agent could have done the task at all."
+        "Write the same task without the payload and name the file in `x-proofhouse.twin`.";
+    /// The control has not been run.
+    ControlNotRun "control_not_run"
+        "The control run was not made, or not finished."
+        "Let the campaign finish, or go on with `--resume`.";
+    /// The control did not do its task.
+    ControlFailed "control_failed"
+        "The agent did not do the same task without the attack either."
+        "Make the control run pass first: look at its recording, the arguments of its calls and how the agent ended.";
+    /// A message was lost.
+    MessageLost "message_lost"
+        "A message of the agent was dropped, cut off or could not be read, and may have held the evidence."
+        "Look for `unparsed` entries in the trace; fix what the agent sends, or raise the limit that cut it.";
+    /// Something else than the protocol was spoken.
+    NotTheProtocol "not_the_protocol"
+        "The other end did not speak the protocol of the attack, or answered everything with errors."
+        "Check the address: it has to be the agent's endpoint for this protocol, with the credentials it asks for.";
+    /// An indicator was not evaluated.
+    IndicatorSkipped "indicator_skipped"
+        "An indicator could not be evaluated, so a success may have gone unseen."
+        "Configure what the indicator needs, such as a model for semantic indicators (`--semantic`).";
+    /// The verdict itself failed.
+    ErrorVerdict "error_verdict"
+        "An indicator failed while it was evaluated, so there is no verdict."
+        "Fix the indicator; `proofhouse explain-verdict` shows what went wrong.";
+    /// The time was up.
+    TimedOut "timed_out"
+        "The run ended before the agent did: its time was up, or it was silent for too long."
+        "Give it more time with `--deadline`, or with `--idle-limit` and `--max-session` of `attack`.";
+    /// The subject failed.
+    SubjectFailed "subject_failed"
+        "The agent could not be started, crashed or ended with an error."
+        "Read the error of the run and run the same command by hand.";
+    /// An actor of the attack broke off.
+    AttackFailed "attack_failed"
+        "The attacking side broke off, so the attack was not played to its end."
+        "Read the error of the run; an address in use or a closed connection are the usual causes.";
+    /// Somebody ended the run.
+    Interrupted "interrupted"
+        "The run was interrupted before the agent was done."
+        "Run it again and let it finish.";
+}
+
+impl InconclusiveReason {
+    /// Whether the run itself failed, so that it is worth making again: not where the subject did what it does.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::ErrorVerdict
+            | Self::TimedOut
+            | Self::SubjectFailed
+            | Self::AttackFailed
+            | Self::Interrupted => true,
+            Self::NotDelivered
+            | Self::ChannelNotRead
+            | Self::ChannelNotProved
+            | Self::NoAnswer
+            | Self::NoControl
+            | Self::ControlNotRun
+            | Self::ControlFailed
+            | Self::MessageLost
+            | Self::NotTheProtocol
+            | Self::IndicatorSkipped => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_what_files_have() {
+        for reason in InconclusiveReason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.code());
+            for text in [reason.sentence(), reason.advice()] {
+                assert!(text.ends_with('.') && !text.contains('\n'), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Facts of a run that a verdict rests on: what could not be seen, who spoke the protocol, which calls came, and
+//! whether the subject did anything once the attack had reached it.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use proofhouse_oatf::Mode;
+use proofhouse_wire::sync::lock;
+use serde::Serialize;
+
+/// Something of the subject that could not be taken in as a message. Each is an entry of the trace too, with the
+/// operation [`UNPARSED`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnseenMessage {
+    /// The actor that it came to.
+    pub actor: String,
+    /// What was wrong with it.
+    pub kind: UnseenKind,
+    /// How long it was.
+    pub bytes: u64,
+    /// How it begins, without secrets: at most 200 characters.
+    pub excerpt: String,
+    /// Whether every indicator that could match could be judged on its text all the same, so that nothing is lost.
+    pub judged_as_text: bool,
+}
+
+/// Why something could not be taken in as a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnseenKind {
+    /// It is not JSON, nor can it be mended.
+    NotJson,
+    /// It is not text.
+    NotUtf8,
+    /// It is longer than a message may be.
+    TooLong,
+    /// It is JSON, and no message of the protocol.
+    NotAMessage,
+    /// It is nested deeper than a message may be.
+    TooDeep,
+    /// It breaks off, or the connection broke while it came.
+    CutOff,
+    /// More came than is taken in at a time.
+    TooMany,
+}
+
+impl UnseenKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::NotJson,
+        Self::NotUtf8,
+        Self::TooLong,
+        Self::NotAMessage,
+        Self::TooDeep,
+        Self::CutOff,
+        Self::TooMany,
+    ];
+
+    /// Its name in files.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotJson => "not_json",
+            Self::NotUtf8 => "not_utf8",
+            Self::TooLong => "too_long",
+            Self::NotAMessage => "not_a_message",
+            Self::TooDeep => "too_deep",
+            Self::CutOff => "cut_off",
+            Self::TooMany => "too_many",
+        }
+    }
+}
+
+/// What the peer of an actor spoke.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActorSpeech {
+    /// The actor.
+    pub actor: String,
+    /// Its mode.
+    pub mode: Mode,
+    /// How many messages of the protocol came from the peer.
+    pub messages: u64,
+    /// Whether the peer spoke the protocol.
+    pub protocol: SpokenProtocol,
+}
+
+/// Whether the peer of an actor spoke the protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpokenProtocol {
+    /// It did.
+    Yes,
+    /// Nobody said anything.
+    Nobody,
+    /// Somebody answered, with something else.
+    NotTheProtocol {
+        /// What it was, for people.
+        why: String,
+    },
+    /// All that was asked of it was answered with errors.
+    OnlyErrors {
+        /// The first of them.
+        first: String,
+    },
+}
+
+/// A tool call of the subject that came to a server of the document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SeenCall {
+    /// The actor.
+    pub actor: String,
+    /// The tool.
+    pub tool: String,
+    /// Whether there is such a tool, and its schema allows the arguments. An invalid call is answered with an error.
+    pub valid: bool,
+}
+
+/// How many of a kind are kept; what comes from the subject has no end of its own.
+const MAX_KEPT: usize = 10_000;
+const MAX_EXCERPT: usize = 200;
+
+/// What is noted while a run goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Facts(Mutex<FactsState>);
+
+#[derive(Debug, Default)]
+struct FactsState {
+    unseen: Vec<UnseenMessage>,
+    calls: Vec<SeenCall>,
+    speech: BTreeMap<String, Speech>,
+    armed: bool,
+    acted: bool,
+}
+
+/// What was heard of one peer.
+#[derive(Debug, Default)]
+struct Speech {
+    messages: u64,
+    /// Answers that do what was asked, or calls.
+    well: u64,
+    first_error: Option<String>,
+    foreign: Option<String>,
+}
+
+impl Facts {
+    /// A message of the protocol came.
+    pub(crate) fn heard(&self, actor: &str) {
+        lock(&self.0)
+            .speech
+            .entry(actor.to_owned())
+            .or_default()
+            .messages += 1;
+    }
+
+    /// The peer did what the protocol is for: it asked for something, or answered.
+    pub(crate) fn spoke_well(&self, actor: &str) {
+        lock(&self.0)
+            .speech
+            .entry(actor.to_owned())
+            .or_default()
+            .well += 1;
+    }
+
+    /// What was asked of the peer was answered with an error.
+    pub(crate) fn answered_with_error(&self, actor: &str, error: String) {
+        let mut state = lock(&self.0);
+        let speech = state.speech.entry(actor.to_owned()).or_default();
+        speech.first_error.get_or_insert(error);
+    }
+
+    /// The peer said something that is not of the protocol.
+    pub(crate) fn spoke_otherwise(&self, actor: &str, why: String) {
+        let mut state = lock(&self.0);
+        let speech = state.speech.entry(actor.to_owned()).or_default();
+        speech.foreign.get_or_insert(why);
+    }
+
+    /// Something that carries the attack reached the subject.
+    pub(crate) fn armed_delivery(&self) {
+        lock(&self.0).armed = true;
+    }
+
+    /// The subject did something of its own accord, or answered.
+    pub(crate) fn acted(&self) {
+        let mut state = lock(&self.0);
+        state.acted |= state.armed;
+    }
+
+    pub(crate) fn called(&self, call: SeenCall) {
+        let mut state = lock(&self.0);
+        if state.calls.len() < MAX_KEPT {
+            state.calls.push(call);
+        }
+    }
+
+    pub(crate) fn unseen(&self, mut unseen: UnseenMessage) {
+        let end = unseen.excerpt.char_indices().nth(MAX_EXCERPT);
+        if let Some((end, _)) = end {
+            unseen.excerpt.truncate(end);
+        }
+        let mut state = lock(&self.0);
+        if state.unseen.len() < MAX_KEPT {
+            state.unseen.push(unseen);
+        }
+    }
+
+    /// What the peer of an actor spoke.
+    pub(crate) fn speech(&self, actor: &str, mode: &Mode) -> ActorSpeech {
+        let state = lock(&self.0);
+        let speech = state.speech.get(actor);
+        let messages = speech.map_or(0, |speech| speech.messages);
+        let protocol = match speech {
+            None => SpokenProtocol::Nobody,
+            Some(Speech { well: 1.., .. }) => SpokenProtocol::Yes,
+            Some(Speech {
+                first_error: Some(first),
+                ..
+            }) => SpokenProtocol::OnlyErrors {
+                first: first.clone(),
+            },
+            Some(Speech { messages: 1.., .. }) => SpokenProtocol::Yes,
+            Some(Speech {
+                foreign: Some(why), ..
+            }) => SpokenProtocol::NotTheProtocol { why: why.clone() },
+            Some(Speech { foreign: None, .. }) => SpokenProtocol::Nobody,
+        };
+        ActorSpeech {
+            actor: actor.to_owned(),
+            mode: mode.clone(),
+            messages,
+            protocol,
+        }
+    }
+
+    /// Hands out what was noted: what was not seen, the calls, and whether the subject acted after the attack had
+    /// reached it.
+    pub(crate) fn finish(&self) -> (Vec<UnseenMessage>, Vec<SeenCall>, bool) {
+        let mut state = lock(&self.0);
+        (
+            std::mem::take(&mut state.unseen),
+            std::mem::take(&mut state.calls),
+            state.acted,
+        )
+    }
+}
+
+/// The operation of an entry of the trace that is not a message of the protocol: its content is the text as it came.
+pub const UNPARSED: &str = "unparsed";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_spoke_is_the_best_it_said() {
+        let facts = Facts::default();
+        let spoke = || facts.speech("a", &Mode::A2aClient).protocol;
+        assert_eq!(spoke(), SpokenProtocol::Nobody);
+        facts.spoke_otherwise("a", "a page".to_owned());
+        facts.spoke_otherwise("a", "another".to_owned());
+        let why = "a page".to_owned();
+        assert_eq!(spoke(), SpokenProtocol::NotTheProtocol { why });
+        facts.heard("a");
+        assert_eq!(spoke(), SpokenProtocol::Yes, "it shook hands");
+        facts.answered_with_error("a", "no".to_owned());
+        let first = "no".to_owned();
+        assert_eq!(spoke(), SpokenProtocol::OnlyErrors { first });
+        facts.spoke_well("a");
+        assert_eq!(spoke(), SpokenProtocol::Yes);
+    }
+
+    #[test]
+    fn only_what_follows_the_attack_is_an_act() {
+        let facts = Facts::default();
+        facts.acted();
+        facts.armed_delivery();
+        assert!(!facts.finish().2);
+        facts.acted();
+        assert!(facts.finish().2);
+    }
+
+    #[test]
+    fn kinds_have_one_name() {
+        for kind in UnseenKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+    }
+}
