@@ -222,7 +222,10 @@ fn read(run: &ObservedRun<'_>, channels: &ProvenChannels, did: &str) -> RunCondi
         }
     }
     if unread.is_empty() {
-        let why = format!("nobody knows whether its model reads {}", unknown.join(", "));
+        let why = format!(
+            "nobody knows whether its model reads {}",
+            unknown.join(", ")
+        );
         RunCondition::unmet(InconclusiveReason::ChannelNotProved, line(&why))
     } else {
         let why = format!("its model does not read {}", unread.join(", "));

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use channels::ProvenChannels;
 pub(crate) use play::{ProbeSetup, probe};
-pub use summary::channel_lines;
+pub use summary::{ChannelLine, channel_lines};
 pub(crate) use watch::NonceWatch;
 
 /// The directory of the traces of probes in that of a campaign.

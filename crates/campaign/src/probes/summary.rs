@@ -2,19 +2,33 @@
 
 use super::{ChannelState, ProbeRecord, channel_name};
 
-/// What the probes of each subject have shown, in the order in which the subjects come:
-/// `Channels read by mine: tool descriptions, tool results; not read: AG-UI context`.
+/// What the probes of one subject have shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelLine {
+    /// The name of the subject.
+    pub subject: String,
+    /// Its channels, in words of ours: `tool descriptions, tool results; not read: AG-UI context`.
+    pub channels: String,
+}
+
+impl std::fmt::Display for ChannelLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Channels read by {}: {}", self.subject, self.channels)
+    }
+}
+
+/// What the probes have shown, a line per subject, in the order in which they come.
 #[must_use]
-pub fn channel_lines(probes: &[ProbeRecord]) -> Vec<String> {
+pub fn channel_lines(probes: &[ProbeRecord]) -> Vec<ChannelLine> {
     let mut subjects: Vec<&str> = Vec::new();
     for probe in probes {
         if !subjects.contains(&probe.subject.as_str()) {
             subjects.push(&probe.subject);
         }
     }
-    let line = |subject: &&str| {
+    let line = |subject: &str| {
         let (mut read, mut not_read, mut not_tried) = (Vec::new(), Vec::new(), Vec::new());
-        for probe in probes.iter().filter(|probe| probe.subject == **subject) {
+        for probe in probes.iter().filter(|probe| probe.subject == subject) {
             let list = match &probe.state {
                 ChannelState::Read { .. } => &mut read,
                 ChannelState::NotRead { .. } => &mut not_read,
@@ -22,23 +36,21 @@ pub fn channel_lines(probes: &[ProbeRecord]) -> Vec<String> {
             };
             list.push(channel_name(Some(&probe.mode), probe.kind));
         }
-        let none = || "none".to_owned();
-        let mut text = format!(
-            "Channels read by {subject}: {}",
-            if read.is_empty() {
-                none()
-            } else {
-                read.join(", ")
-            }
-        );
+        if read.is_empty() {
+            read.push("none".to_owned());
+        }
+        let mut channels = read.join(", ");
         for (label, list) in [("not read", not_read), ("not tried", not_tried)] {
             if !list.is_empty() {
-                text.push_str(&format!("; {label}: {}", list.join(", ")));
+                channels.push_str(&format!("; {label}: {}", list.join(", ")));
             }
         }
-        text
+        ChannelLine {
+            subject: subject.to_owned(),
+            channels,
+        }
     };
-    subjects.iter().map(line).collect()
+    subjects.into_iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -69,8 +81,9 @@ mod tests {
             probe("a", Mode::McpServer, CarrierKind::ToolResponse, read()),
             probe("a", Mode::AgUiClient, CarrierKind::Context, not_read()),
         ];
+        let lines = channel_lines(&probes);
         assert_eq!(
-            channel_lines(&probes),
+            lines.iter().map(ToString::to_string).collect::<Vec<_>>(),
             [
                 "Channels read by a: tool descriptions, tool results; not read: AG-UI context",
                 "Channels read by b: none; not read: tool descriptions"

@@ -173,6 +173,10 @@ fn changes(view: &ReportView<'_>, out: &mut String) {
 }
 
 fn remarks(view: &ReportView<'_>, out: &mut String) {
+    for line in channel_lines(&view.result.probes).iter().take(MOST_ROWS) {
+        let subject = escape(&line.subject);
+        let _ = writeln!(out, "Channels read by {subject}: {}.\n", line.channels);
+    }
     if !view.result.complete {
         out.push_str("**Incomplete:** not every planned run was made.\n\n");
     }

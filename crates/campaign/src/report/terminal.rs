@@ -210,6 +210,12 @@ fn notes(view: &ReportView<'_>, out: &mut String) {
             }
         }
     }
+    let channels = channel_lines(&view.result.probes);
+    notes.extend(
+        channels
+            .iter()
+            .map(|text| format!("{}.", line(&text.to_string()))),
+    );
     let simulations = view.simulations();
     if !simulations.is_empty() {
         let names: Vec<String> = simulations.iter().map(|name| line(name)).collect();

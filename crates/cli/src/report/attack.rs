@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use proofhouse_campaign::document::Success;
 use proofhouse_campaign::outcome::{
-    Conditions, ControlState, InconclusiveReason, ObservedRun, RunOutcome,
-    ended_early, heard_answer, is_task_done, settle,
+    Conditions, ControlState, InconclusiveReason, ObservedRun, RunOutcome, ended_early,
+    heard_answer, is_task_done, settle,
 };
 use proofhouse_oatf::Document;
 use proofhouse_range::{Ending, RunReport};
