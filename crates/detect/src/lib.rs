@@ -20,10 +20,10 @@ pub use scanner::{
     BuildError, CanaryKeyError, CanaryKeyProblem, DocumentVerdict, Dropped, DroppedMessages,
     Evidence, ExplainedMessage, IndicatorExplanation, IndicatorReport, Judgement, Kept,
     MessagePlace, OperatorCheck, Resolved, ScanFinding, ScanOutcome, ScanSession, Scanner,
-    ScannerBuilder, check_canaries, dropped_by,
+    ScannerBuilder, check_canaries, dropped_by, text_is_enough,
 };
 pub use trace::{
     LineError, LineErrorKind, MessageReader, MessageSource, REDACTED, ReadSummary, RedactError,
     Redactor, TRACE_VERSION, TraceItem, TraceMessage, TraceReadError, TraceReadErrorKind,
-    TraceReadLimits, TraceReader, TraceWriter,
+    TraceReadLimits, TraceReader, TraceWriter, UNPARSED, read_lenient,
 };

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::driver::{ActorError, ActorErrorKind};
-use crate::exposure::{CarrierKind, Ledger, is_armed};
+use crate::exposure::Ledger;
 use crate::extractors::Extractors;
 use crate::facts::Facts;
 use crate::phase_gate::PhaseGate;
@@ -22,6 +22,7 @@ use crate::phases::{PhaseEntry, PhaseView, Phases};
 use crate::presence::{self, OpenPresence, Presence};
 use crate::recorder::{RecordedMessage, RunEvent, RunRecorder, Untold};
 use crate::twin_baseline::TwinBaseline;
+use crate::weight::{Weight, weigh};
 
 /// What all actors of a run share.
 pub(crate) struct RunShared {
@@ -53,15 +54,15 @@ pub(crate) struct RunShared {
 /// An actor, as its driver sees it. Cheap to clone.
 #[derive(Clone)]
 pub struct ActorContext {
-    inner: Arc<ActorShared>,
+    pub(crate) inner: Arc<ActorShared>,
 }
 
-struct ActorShared {
-    name: String,
-    mode: Mode,
-    protocol: Protocol,
-    phases: PhaseGate,
-    shared: Arc<RunShared>,
+pub(crate) struct ActorShared {
+    pub(crate) name: String,
+    pub(crate) mode: Mode,
+    pub(crate) protocol: Protocol,
+    pub(crate) phases: PhaseGate,
+    pub(crate) shared: Arc<RunShared>,
     entries: mpsc::UnboundedSender<PhaseEntry>,
     waiting: Mutex<Option<mpsc::UnboundedReceiver<PhaseEntry>>>,
     /// The position of the phase that holds.
@@ -239,6 +240,7 @@ impl ActorContext {
             content: content.clone(),
         };
         let owed = Owed::new(&self.inner.shared.owed);
+        self.heard(weigh(&self.inner.mode, operation, direction, content));
         let admitted = self
             .inner
             .phases
@@ -263,12 +265,31 @@ impl ActorContext {
         content: &Value,
         raw: Option<Value>,
     ) -> Arc<PhaseView> {
+        let weight = weigh(&self.inner.mode, operation, direction, content);
+        self.overheard_weighing(operation, direction, content, raw, weight)
+    }
+
+    pub(crate) fn overheard_weighing(
+        &self,
+        operation: &str,
+        direction: Direction,
+        content: &Value,
+        raw: Option<Value>,
+        weight: Weight,
+    ) -> Arc<PhaseView> {
+        self.heard(weight);
         let admitted = self.inner.phases.admit(None, Instant::now(), |phase| {
             self.note(phase, operation, direction, content, raw)
         });
         self.tell(admitted.noted);
         drop(self.advance(admitted.entered));
         admitted.phase
+    }
+
+    fn heard(&self, weight: Weight) {
+        let is_server = self.inner.mode.is_server();
+        let facts = &self.inner.shared.facts;
+        facts.heard(&self.inner.name, is_server, weight);
     }
 
     /// A message goes to the subject, as `phase` has it.
@@ -282,37 +303,6 @@ impl ActorContext {
     ) {
         let noted = self.note(phase, operation, direction, content, raw);
         self.tell(noted);
-    }
-
-    /// Something that carries a part of the attack, as the phase that holds now has it, reached the
-    /// subject.
-    pub fn delivered(&self, kind: CarrierKind, name: &str) {
-        self.delivered_in(&self.phase(), kind, name);
-    }
-
-    /// The same, as `phase` has it: an answer belongs to the phase that was asked.
-    pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
-        let disguise = self.inner.phases.with(|phases| phases.disguise().cloned());
-        let armed = is_armed(disguise.as_ref(), phase, kind, name)
-            && match &self.inner.shared.twin_baseline {
-                Some(baseline) => !baseline.shows(&self.inner.name, &phase.state, kind, name),
-                None => self.carries_attack(),
-            };
-        let ledger = &self.inner.shared.ledger;
-        ledger.delivered(&self.inner.name, kind, name, armed);
-    }
-
-    /// A frontend says what a user would say, and carries an attack only where nobody else does.
-    fn carries_attack(&self) -> bool {
-        let actors = self.inner.shared.document.attack.execution.actors();
-        let is_frontend = |mode: &Mode| mode.is_client() && mode.protocol() == Protocol::AgUi;
-        !is_frontend(&self.inner.mode) || actors.iter().all(|actor| is_frontend(&actor.mode))
-    }
-
-    /// Something that carries a part of the attack may be delivered; when it never is, the report
-    /// says so.
-    pub fn planned(&self, kind: CarrierKind, name: &str) {
-        self.inner.shared.ledger.plan(&self.inner.name, kind, name);
     }
 
     /// Resolves the templates in a value, with what is known now. What does not resolve is empty

@@ -3,8 +3,9 @@
 //! A document that changes what it offers begins with a disguise: what its first phase shows is there
 //! to be trusted. Such an actor has reached the subject only when something of a later phase was
 //! delivered that the first one did not have in that form. And a frontend that only says what a user
-//! would say carries no attack while others do. Where the benign twin of the document is known, what it shows
-//! in the same form carries nothing either (`twin_baseline.rs`).
+//! would say carries no attack while others do. Where the control of the document is known, what it shows
+//! in the same form carries nothing either (`twin_baseline.rs`). Both are asked of the branch that was really served
+//! (`branches.rs`), not of the tool or the list that it stands in.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use proofhouse_wire::sync::lock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::branches::branches;
 use crate::phases::PhaseView;
 
 /// What can carry an attack.
@@ -134,75 +136,18 @@ impl Ledger {
     }
 }
 
-/// Whether what `phase` delivers carries the attack, or only the disguise of the first phase.
+/// Whether a branch that `phase` served carries the attack, or only the disguise of the first phase.
 pub(crate) fn is_armed(
     disguise: Option<&Arc<PhaseView>>,
     phase: &PhaseView,
     kind: CarrierKind,
     name: &str,
+    branch: &Value,
 ) -> bool {
     let Some(first) = disguise else {
         return true;
     };
-    phase.index > 0
-        && match (
-            part(&first.state, kind, name),
-            part(&phase.state, kind, name),
-        ) {
-            (Some(before), Some(now)) => before != now,
-            _ => true,
-        }
-}
-
-/// The part of a state that a carrier comes from.
-pub(crate) fn part(state: &Value, kind: CarrierKind, name: &str) -> Option<Value> {
-    let item = |list: &str, key: &str| {
-        let mut items = state.get(list)?.as_array()?.iter();
-        items.find(|item| item.get(key).is_some_and(|value| value == name))
-    };
-    let without_answers = |item: &Value| {
-        let mut item = item.clone();
-        if let Some(object) = item.as_object_mut() {
-            object.remove("responses");
-            object.remove("content");
-        }
-        item
-    };
-    match kind {
-        CarrierKind::Instructions => state.get("instructions").cloned(),
-        CarrierKind::ToolListed => item("tools", "name").map(without_answers).or_else(|| {
-            let tools = state.get("run_agent_input")?.get("tools")?.as_array()?;
-            let mut named = tools
-                .iter()
-                .filter(|tool| tool.get("name").is_some_and(|own| own == name));
-            named.next().cloned()
-        }),
-        CarrierKind::ToolResponse => item("tools", "name")?.get("responses").cloned(),
-        CarrierKind::ResourceListed => item("resources", "uri").map(without_answers),
-        CarrierKind::Resource => item("resources", "uri")?.get("content").cloned(),
-        CarrierKind::PromptListed => item("prompts", "name").map(without_answers),
-        CarrierKind::Prompt => item("prompts", "name")?.get("responses").cloned(),
-        CarrierKind::Elicitation => state.get("elicitations").cloned(),
-        CarrierKind::Card => state.get("agent_card").cloned(),
-        CarrierKind::TaskResponse => state.get("task_responses").cloned(),
-        CarrierKind::Message => state
-            .get("actions")
-            .cloned()
-            .or_else(|| state.get("run_agent_input").map(conversation)),
-        CarrierKind::Context => state.get("run_agent_input")?.get("context").cloned(),
-        CarrierKind::State => state.get("run_agent_input")?.get("state").cloned(),
-        CarrierKind::FrontendToolResult => state.get("tool_responses").cloned(),
-        CarrierKind::Sampling | CarrierKind::Notification => None,
-    }
-}
-
-/// What of an input is the conversation: the rest has carriers of its own.
-fn conversation(input: &Value) -> Value {
-    let mut input = input.clone();
-    if let Some(object) = input.as_object_mut() {
-        object.retain(|key, _| !["context", "state", "tools"].contains(&key.as_str()));
-    }
-    input
+    phase.index > 0 && !branches(&first.state, kind, name).contains(branch)
 }
 
 #[cfg(test)]
@@ -245,7 +190,9 @@ attack:
         let armed = |yaml: &str, phase: usize, name: &str| {
             let phases = phases(yaml);
             let (first, phase) = (phases.disguise(), &phases.all()[phase]);
-            is_armed(first, phase, CarrierKind::ToolListed, name)
+            let kind = CarrierKind::ToolListed;
+            let branch = &branches(&phase.state, kind, name)[0];
+            is_armed(first, phase, kind, name, branch)
         };
         assert!(!armed(rug_pull, 0, "a"));
         assert!(armed(rug_pull, 1, "a"));

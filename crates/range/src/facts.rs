@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use proofhouse_oatf::Mode;
+use proofhouse_wire::client::ClientError;
+use proofhouse_wire::server::BodyProblem;
 use proofhouse_wire::sync::lock;
 use serde::Serialize;
 
+use crate::weight::Weight;
+
 /// Something of the subject that could not be taken in as a message. Each is an entry of the trace too, with the
-/// operation [`UNPARSED`].
+/// operation [`UNPARSED`](proofhouse_detect::UNPARSED).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnseenMessage {
     /// The actor that it came to.
@@ -55,6 +59,36 @@ impl UnseenKind {
         Self::CutOff,
         Self::TooMany,
     ];
+
+    /// Why a text is not JSON.
+    pub(crate) fn of_text(bytes: &[u8]) -> Self {
+        if std::str::from_utf8(bytes).is_err() {
+            Self::NotUtf8
+        } else {
+            Self::NotJson
+        }
+    }
+
+    /// Why the body of a request could not be read.
+    pub(crate) fn of_body(problem: &BodyProblem) -> Self {
+        match problem {
+            BodyProblem::TooLarge { .. } => Self::TooLong,
+            BodyProblem::TooSlow | BodyProblem::Broken(_) => Self::CutOff,
+        }
+    }
+
+    /// Why an answer could not be read; `None` when there was none.
+    pub(crate) fn of_answer(error: &ClientError) -> Option<Self> {
+        match error {
+            ClientError::TooLarge { .. } | ClientError::EventTooLarge(_) => Some(Self::TooLong),
+            ClientError::TooManyEvents { .. } => Some(Self::TooMany),
+            ClientError::Broken(_) | ClientError::TooSlow => Some(Self::CutOff),
+            ClientError::Setup(_)
+            | ClientError::Url { .. }
+            | ClientError::Connect { .. }
+            | ClientError::Denied(_) => None,
+        }
+    }
 
     /// Its name in files.
     #[must_use]
@@ -143,21 +177,22 @@ struct Speech {
 
 impl Facts {
     /// A message of the protocol came.
-    pub(crate) fn heard(&self, actor: &str) {
-        lock(&self.0)
-            .speech
-            .entry(actor.to_owned())
-            .or_default()
-            .messages += 1;
-    }
-
-    /// The peer did what the protocol is for: it asked for something, or answered.
-    pub(crate) fn spoke_well(&self, actor: &str) {
-        lock(&self.0)
-            .speech
-            .entry(actor.to_owned())
-            .or_default()
-            .well += 1;
+    pub(crate) fn heard(&self, actor: &str, is_server: bool, weight: Weight) {
+        if weight == Weight::Own {
+            return;
+        }
+        let mut state = lock(&self.0);
+        let is_act = weight == Weight::Act;
+        let speech = state.speech.entry(actor.to_owned()).or_default();
+        speech.messages += 1;
+        // Who comes to a server of ours speaks the protocol, whatever it asks for.
+        if is_act || (is_server && weight == Weight::Contact) {
+            speech.well += 1;
+        }
+        if let Weight::Error(error) = weight {
+            speech.first_error.get_or_insert(error);
+        }
+        state.acted |= is_act && state.armed;
     }
 
     /// What was asked of the peer was answered with an error.
@@ -177,12 +212,6 @@ impl Facts {
     /// Something that carries the attack reached the subject.
     pub(crate) fn armed_delivery(&self) {
         lock(&self.0).armed = true;
-    }
-
-    /// The subject did something of its own accord, or answered.
-    pub(crate) fn acted(&self) {
-        let mut state = lock(&self.0);
-        state.acted |= state.armed;
     }
 
     pub(crate) fn called(&self, call: SeenCall) {
@@ -243,9 +272,6 @@ impl Facts {
     }
 }
 
-/// The operation of an entry of the trace that is not a message of the protocol: its content is the text as it came.
-pub const UNPARSED: &str = "unparsed";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,22 +285,25 @@ mod tests {
         facts.spoke_otherwise("a", "another".to_owned());
         let why = "a page".to_owned();
         assert_eq!(spoke(), SpokenProtocol::NotTheProtocol { why });
-        facts.heard("a");
+        facts.heard("a", false, Weight::Own);
+        assert_ne!(spoke(), SpokenProtocol::Yes, "that was us");
+        facts.heard("a", false, Weight::Contact);
         assert_eq!(spoke(), SpokenProtocol::Yes, "it shook hands");
-        facts.answered_with_error("a", "no".to_owned());
+        facts.heard("a", false, Weight::Error("no".to_owned()));
         let first = "no".to_owned();
         assert_eq!(spoke(), SpokenProtocol::OnlyErrors { first });
-        facts.spoke_well("a");
+        facts.heard("a", false, Weight::Act);
         assert_eq!(spoke(), SpokenProtocol::Yes);
     }
 
     #[test]
     fn only_what_follows_the_attack_is_an_act() {
         let facts = Facts::default();
-        facts.acted();
+        facts.heard("a", true, Weight::Act);
         facts.armed_delivery();
+        facts.heard("a", true, Weight::Contact);
         assert!(!facts.finish().2);
-        facts.acted();
+        facts.heard("a", true, Weight::Act);
         assert!(facts.finish().2);
     }
 

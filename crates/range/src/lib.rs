@@ -9,7 +9,9 @@
 //! bounded.
 
 mod actor;
+mod actor_facts;
 mod aliases;
+mod branches;
 mod delivery;
 mod driver;
 mod drivers;
@@ -23,6 +25,7 @@ mod presence;
 mod recorder;
 mod run;
 mod twin_baseline;
+mod weight;
 
 pub use actor::{ActorContext, ActorTurn, Advance};
 pub use delivery::{DeliveryError, DeliveryModifiers};
@@ -32,10 +35,11 @@ pub use driver::{
 };
 pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
-pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UNPARSED, UnseenKind, UnseenMessage};
+pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UnseenKind, UnseenMessage};
 pub use payload_channels::payload_channels;
 pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;
+pub use proofhouse_detect::UNPARSED;
 pub use recorder::{RunEvent, RunObserver, TraceLimits};
 pub use run::{
     ConnectError, ConnectSubject, Ending, ListeningServer, RunError, RunHandle, RunOptions,

@@ -341,6 +341,11 @@ impl RunRecorder {
         }
     }
 
+    /// Whether there is anything that must not leave.
+    pub(crate) fn has_secrets(&self) -> bool {
+        self.secrets.is_some()
+    }
+
     /// Takes secrets out of a text.
     pub(crate) fn clean(&self, text: &mut String) {
         if let Cow::Owned(redacted) = self.redact(text) {

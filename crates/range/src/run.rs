@@ -569,7 +569,8 @@ async fn idle(shared: &RunShared, contexts: &[ActorContext], limit: Duration, ha
         return std::future::pending().await;
     }
     let mut activity = shared.activity.subscribe();
-    if activity.changed().await.is_err() {
+    // A quick subject may have said all it has to say before this looks for the first time.
+    if activity.wait_for(|messages| *messages > 0).await.is_err() {
         return;
     }
     silence(shared, contexts, limit).await;

@@ -1,57 +1,118 @@
-//! Innocence: what the benign twin of a document shows in the same form carries nothing of the attack.
+//! Innocence: what the control of a document shows in the same form carries nothing of the attack.
 
 use std::collections::HashMap;
 
-use proofhouse_oatf::{Document, compute_effective_state};
-use serde_json::Value;
+use proofhouse_oatf::{Action, ActionKind, Document, compute_effective_state};
+use serde_json::{Value, json};
 
-use crate::exposure::{CarrierKind, part};
+use crate::branches::{branches, of_message};
+use crate::exposure::CarrierKind;
 
-/// What a benign twin shows, by actor.
+/// What a control shows, by actor.
 #[derive(Debug)]
-pub(crate) struct TwinBaseline {
-    states: HashMap<String, Vec<Value>>,
+pub(crate) struct TwinBaseline(HashMap<String, ShownByActor>);
+
+/// What one actor of a document shows.
+#[derive(Debug, Default)]
+pub(crate) struct ShownByActor {
+    /// The states of its phases.
+    pub(crate) states: Vec<Value>,
+    /// What it sends when a phase begins.
+    sends: Vec<Value>,
+}
+
+impl ShownByActor {
+    pub(crate) fn of(phases: &[proofhouse_oatf::Phase]) -> Self {
+        let states = (0..phases.len()).filter_map(|index| compute_effective_state(phases, index));
+        let actions = phases
+            .iter()
+            .flat_map(|phase| phase.on_enter.iter().flatten());
+        let sends = actions
+            .filter_map(Action::kind)
+            .filter_map(|kind| match kind {
+                ActionKind::Send { method, params } => Some(of_message(method, params.as_ref())),
+                ActionKind::Binding { name, value } => Some(json!({ name.as_str(): value })),
+                ActionKind::Log { .. } => None,
+            });
+        Self {
+            states: states.cloned().collect(),
+            sends: sends.collect(),
+        }
+    }
+
+    /// What it shows through a carrier, in all of its phases.
+    pub(crate) fn branches(&self, kind: CarrierKind, name: &str) -> Vec<Value> {
+        let states = self.states.iter();
+        let mut all: Vec<Value> = states
+            .flat_map(|state| branches(state, kind, name))
+            .collect();
+        let may_be_sent = match kind {
+            CarrierKind::Notification
+            | CarrierKind::Message
+            | CarrierKind::Sampling
+            | CarrierKind::Elicitation => true,
+            CarrierKind::Instructions
+            | CarrierKind::ToolListed
+            | CarrierKind::ToolResponse
+            | CarrierKind::ResourceListed
+            | CarrierKind::Resource
+            | CarrierKind::PromptListed
+            | CarrierKind::Prompt
+            | CarrierKind::Card
+            | CarrierKind::TaskResponse
+            | CarrierKind::Context
+            | CarrierKind::State
+            | CarrierKind::FrontendToolResult => false,
+        };
+        if may_be_sent {
+            all.extend(self.sends.iter().cloned());
+        }
+        all
+    }
 }
 
 impl TwinBaseline {
-    /// What the twin of an attack shows. `None` when the twin shows all that the attack does: then it does not
+    /// What the control of an attack shows. `None` when the control shows all that the attack does: then it does not
     /// tell what the payload is.
     pub(crate) fn of(attack: &Document, twin: &Document) -> Option<Self> {
-        let baseline = Self {
-            states: states(twin),
-        };
-        let attacks = states(attack);
-        let mut carriers = attacks.iter().flat_map(|(actor, states)| {
-            let carriers = states.iter().flat_map(|state| {
-                let carriers = carriers(state).into_iter();
-                carriers.map(move |(kind, name)| (state, kind, name))
-            });
-            carriers.map(move |(state, kind, name)| (actor, state, kind, name))
+        let baseline = Self(shown(twin));
+        let attack = shown(attack);
+        let differs = attack.iter().any(|(actor, shown)| {
+            let mut carriers = shown.states.iter().flat_map(carriers);
+            carriers.any(|(kind, name)| {
+                let branches = shown.branches(kind, &name);
+                let mut branches = branches.iter();
+                branches.any(|branch| !baseline.shows(actor, kind, &name, branch, Value::clone))
+            })
         });
-        let differs =
-            carriers.any(|(actor, state, kind, name)| !baseline.shows(actor, state, kind, &name));
         differs.then_some(baseline)
     }
 
-    /// Whether the twin shows what this state of an actor does.
-    pub(crate) fn shows(&self, actor: &str, state: &Value, kind: CarrierKind, name: &str) -> bool {
-        let Some(shown) = part(state, kind, name) else {
+    /// Whether the control shows a branch of an actor's, as the document has it or with its templates resolved. What
+    /// is nothing at all carries nothing.
+    pub(crate) fn shows(
+        &self,
+        actor: &str,
+        kind: CarrierKind,
+        name: &str,
+        branch: &Value,
+        resolve: impl Fn(&Value) -> Value,
+    ) -> bool {
+        let Some(shown) = self.0.get(actor) else {
             return false;
         };
-        let states = self.states.get(actor).map(Vec::as_slice);
-        let mut innocent = states.unwrap_or_default().iter();
-        innocent.any(|state| part(state, kind, name).as_ref() == Some(&shown))
+        let innocent = shown.branches(kind, name);
+        branch.is_null()
+            || innocent
+                .iter()
+                .any(|shown| shown == branch || resolve(shown) == *branch)
     }
 }
 
-pub(crate) fn states(document: &Document) -> HashMap<String, Vec<Value>> {
+fn shown(document: &Document) -> HashMap<String, ShownByActor> {
     let actors = document.attack.execution.actors().iter();
-    let of_actor = |phases: &[proofhouse_oatf::Phase]| {
-        let states = (0..phases.len()).filter_map(|index| compute_effective_state(phases, index));
-        states.cloned().collect()
-    };
     actors
-        .map(|actor| (actor.name.clone(), of_actor(&actor.phases)))
+        .map(|actor| (actor.name.clone(), ShownByActor::of(&actor.phases)))
         .collect()
 }
 
@@ -61,6 +122,12 @@ pub(crate) fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
     let lists = [
         ("tools", "name", K::ToolListed, K::ToolResponse),
         ("resources", "uri", K::ResourceListed, K::Resource),
+        (
+            "resource_templates",
+            "uriTemplate",
+            K::ResourceListed,
+            K::Resource,
+        ),
         ("prompts", "name", K::PromptListed, K::Prompt),
     ];
     let mut carriers = Vec::new();
@@ -82,6 +149,8 @@ pub(crate) fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
     let single = [
         K::Instructions,
         K::Elicitation,
+        K::Sampling,
+        K::Notification,
         K::Card,
         K::TaskResponse,
         K::Message,
@@ -90,7 +159,6 @@ pub(crate) fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
         K::FrontendToolResult,
     ];
     carriers.extend(single.map(|kind| (kind, String::new())));
-    carriers.retain(|(kind, name)| part(state, *kind, name).is_some());
     carriers
 }
 
@@ -113,11 +181,18 @@ mod tests {
     fn only_what_the_twin_does_not_show_carries_the_attack() {
         let (attack, twin) = (document(POISONED), document(HARMLESS));
         let baseline = TwinBaseline::of(&attack, &twin).unwrap();
-        let state = &states(&attack)["default"][0];
-        assert!(baseline.shows("default", state, CarrierKind::ToolListed, "fetch"));
-        assert!(!baseline.shows("default", state, CarrierKind::ToolResponse, "fetch"));
-        assert!(!baseline.shows("other", state, CarrierKind::ToolListed, "fetch"));
-        assert!(!baseline.shows("default", state, CarrierKind::Notification, "n"));
+        let attack = &shown(&attack)["default"];
+        let shows = |actor: &str, kind| {
+            let branch = &attack.branches(kind, "fetch")[0];
+            baseline.shows(actor, kind, "fetch", branch, Value::clone)
+        };
+        assert!(shows("default", CarrierKind::ToolListed));
+        assert!(!shows("default", CarrierKind::ToolResponse));
+        assert!(!shows("other", CarrierKind::ToolListed));
+        let sent = of_message("n", None);
+        let kind = CarrierKind::Notification;
+        assert!(!baseline.shows("default", kind, "n", &sent, Value::clone));
+        assert!(baseline.shows("default", kind, "n", &Value::Null, Value::clone));
     }
 
     #[test]

@@ -451,3 +451,31 @@ async fn an_idle_thread_is_ended_and_begins_anew() {
     assert_eq!(asked.messages.len(), 3);
     served.finish().await;
 }
+
+/// A client may send the next input the moment it has read that the run is finished.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_follow_up_right_after_the_end_of_a_run_is_never_refused() {
+    let model = Puppet::new(|_| Ok(say("fine")));
+    let served = Served::start(&agent(""), model).await;
+    let mut refused = 0;
+    for run in 0..1_000 {
+        // A thread has few runs, so that what the model is asked stays short.
+        let thread = format!("t{}", run / 25);
+        let message = json!([user(&format!("m{run}"), "hi")]);
+        let response = served
+            .begin_run(&run_input(&thread, &format!("r{run}"), &message))
+            .await;
+        if response.status != 200 {
+            refused += 1;
+            continue;
+        }
+        let mut events = response.events();
+        while let Some(event) = next(&mut events).await {
+            if event["type"] == "RUN_FINISHED" {
+                break;
+            }
+        }
+    }
+    assert_eq!(refused, 0, "of 1,000 follow-ups");
+    served.finish().await;
+}

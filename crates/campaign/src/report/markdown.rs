@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::text::{cut, interval, line, of, percent, plural, words};
 use super::view::{MatrixCell, ReportView, reasons_line};
 use crate::outcome::RunOutcome;
+use crate::probes::channel_lines;
 
 /// How many rows a table has.
 const MOST_ROWS: usize = 60;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::text::{amount, column, duration, interval, line, of, percent, plural, words};
 use super::view::{MatrixCell, ReportView, reasons_line, title};
 use crate::outcome::RunOutcome;
+use crate::probes::channel_lines;
 use crate::summary::RunGroup;
 
 /// How many columns there are.

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, RwLock};
 
-use proofhouse_oatf::{Direction, Indicator, Protocol};
+use proofhouse_oatf::{Condition, Direction, Indicator, Protocol};
 
 use super::Scanner;
 use super::group::{ConditionId, RuleId};
-use crate::trace::TraceMessage;
+use crate::trace::{TraceMessage, UNPARSED};
 
 /// How many kinds of messages are remembered; a hostile trace may hold a new one in every line.
 const MAX_CLASSES: usize = 4096;
@@ -127,11 +127,14 @@ pub fn dropped_by(indicator: &Indicator, message: &TraceMessage) -> Option<Dropp
     if protocol.is_some_and(|protocol| *protocol != message.protocol) {
         return Some(Dropped::Protocol);
     }
-    if indicator
-        .surface
-        .as_ref()
-        .is_some_and(|surface| surface.as_str() != message.operation)
-    {
+    let surface = indicator.surface.as_ref();
+    let is_other = if message.operation == UNPARSED {
+        // It may have been a message of any surface.
+        !judges_text(indicator)
+    } else {
+        surface.is_some_and(|surface| surface.as_str() != message.operation)
+    };
+    if is_other {
         return Some(Dropped::Surface);
     }
     if indicator.actor.is_some() && indicator.actor != message.actor {
@@ -141,6 +144,49 @@ pub fn dropped_by(indicator: &Indicator, message: &TraceMessage) -> Option<Dropp
         return Some(Dropped::Direction);
     }
     None
+}
+
+/// Whether an indicator can be judged on a text that is no message: it looks at the whole, and at what stands in it.
+fn judges_text(indicator: &Indicator) -> bool {
+    let is_whole =
+        |target: &Option<String>| target.as_ref().unwrap_or(&indicator.target).is_empty();
+    let pattern = indicator.pattern.as_ref().is_some_and(|pattern| {
+        let asks_existence = match &pattern.condition {
+            Some(Condition::Operators(operators)) => operators.exists.is_some(),
+            Some(Condition::Equals(_)) | None => false,
+        };
+        is_whole(&pattern.target) && !asks_existence
+    });
+    let semantic = indicator.semantic.as_ref();
+    pattern || semantic.is_some_and(|semantic| is_whole(&semantic.target))
+}
+
+/// Whether every indicator that could match `message` had it been parsed can be judged on its text, so that nothing is
+/// lost.
+///
+/// ```
+/// use proofhouse_detect::{TraceMessage, UNPARSED, text_is_enough};
+/// use serde_json::json;
+///
+/// let enough = |target: &str| {
+///     let text = format!(r#"{{"oatf": "0.1", "attack": {{"execution": {{"mode": "mcp_server", "state": {{"tools": []}}}},
+///         "indicators": [{{"surface": "tools/call", "target": "{target}", "pattern": {{"contains": "x"}}}}]}}}}"#);
+///     let document = proofhouse_oatf::load(&text).unwrap().document;
+///     text_is_enough(document.attack.indicators(), &TraceMessage::new("mcp", UNPARSED, json!("<html>")))
+/// };
+/// assert!(enough("") && !enough("arguments"));
+/// ```
+#[must_use]
+pub fn text_is_enough(indicators: &[Indicator], message: &TraceMessage) -> bool {
+    indicators.iter().all(|indicator| {
+        judges_text(indicator)
+            || matches!(
+                dropped_by(indicator, message),
+                Some(Dropped::Protocol | Dropped::Actor | Dropped::Direction)
+            )
+            || indicator.actor.is_some() && indicator.actor != message.actor
+            || indicator.direction.is_some() && indicator.direction != message.direction
+    })
 }
 
 impl Scanner {

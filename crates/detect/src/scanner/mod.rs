@@ -29,7 +29,7 @@ use proofhouse_oatf::{
 use canaries::CanaryGroup;
 pub use canaries::{CanaryKeyError, CanaryKeyProblem, check_canaries};
 use class::ClassCache;
-pub use class::{Dropped, dropped_by};
+pub use class::{Dropped, dropped_by, text_is_enough};
 pub use evidence::Evidence;
 pub use explain::{Judgement, Kept, OperatorCheck, Resolved};
 pub use explanation::{DroppedMessages, ExplainedMessage, IndicatorExplanation, MessagePlace};

@@ -75,6 +75,38 @@ pub(crate) fn read_mended<T>(
     Ok(found)
 }
 
+/// Reads JSON that came over a wire, as leniently as traces are read: bytes that are not UTF-8 and half characters
+/// become U+FFFD, numbers that JSON has not become texts, and what lies too deep is kept as its text. The second value
+/// says what was mended, if anything was.
+///
+/// # Errors
+///
+/// Returns the error of the strict reader when nothing can mend the text.
+///
+/// ```
+/// use serde_json::json;
+///
+/// let (value, mended) = proofhouse_detect::read_lenient(br#"{"a": "\ud800"}"#).unwrap();
+/// assert_eq!(value, json!({"a": "\u{fffd}"}));
+/// assert!(mended.unwrap().contains("lone surrogates"));
+/// assert!(proofhouse_detect::read_lenient(b"<html>").is_err());
+/// ```
+pub fn read_lenient(bytes: &[u8]) -> Result<(Value, Option<String>), serde_json::Error> {
+    let error = match serde_json::from_slice(bytes) {
+        Ok(value) => return Ok((value, None)),
+        Err(error) => error,
+    };
+    let mut repairs = Repairs::default();
+    let text = String::from_utf8_lossy(bytes);
+    if let Err(wrong) = std::str::from_utf8(bytes) {
+        repairs.not_utf8 = Some(wrong.valid_up_to() + 1);
+    }
+    match read_mended(&text, &mut repairs, |text| serde_json::from_str(text)) {
+        Ok(value) => Ok((value, Some(repairs.to_string()))),
+        Err(_) => Err(error),
+    }
+}
+
 /// Every reading of a JSON text, the usual one first.
 pub(crate) fn parse_all(
     text: &str,

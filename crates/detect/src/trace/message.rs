@@ -15,6 +15,10 @@ use super::value::{Hidden, Noting};
 /// The version of the format, as the header line names it.
 pub const TRACE_VERSION: u64 = 1;
 
+/// The operation of an entry that is no message of the protocol: its content is the text as it came. Indicators that
+/// look at the whole of a message judge it, whatever their surface.
+pub const UNPARSED: &str = "unparsed";
+
 /// The key that makes a line a header.
 pub(crate) const HEADER_KEY: &str = "proofhouse_trace";
 

@@ -16,7 +16,8 @@ pub use item::{
     LineError, LineErrorKind, MessageSource, ReadSummary, TraceItem, TraceReadError,
     TraceReadErrorKind, TraceReadLimits,
 };
-pub use message::{TRACE_VERSION, TraceMessage};
+pub use lenient::read_lenient;
+pub use message::{TRACE_VERSION, TraceMessage, UNPARSED};
 pub use reader::TraceReader;
 pub use redact::{REDACTED, RedactError, Redactor};
 pub use stream::MessageReader;

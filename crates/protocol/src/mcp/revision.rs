@@ -80,6 +80,13 @@ impl McpRevision {
         self as usize >= Self::V2025_06_18 as usize
     }
 
+    /// Whether wrong arguments of a tool are told in the result of the call, where models read it, and not by an error
+    /// of the protocol.
+    #[must_use]
+    pub const fn has_input_errors_in_results(self) -> bool {
+        self as usize >= Self::V2025_11_25 as usize
+    }
+
     /// Whether clients know that an event stream may begin with an event that has an id and no data, so that it can
     /// be resumed. Those of earlier revisions would read it as a message.
     #[must_use]

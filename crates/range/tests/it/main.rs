@@ -15,6 +15,7 @@ mod ag_ui_peers;
 mod binding;
 mod client_support;
 mod endings;
+mod facts;
 mod four_actors;
 mod mcp_client;
 mod mcp_client_hostile;

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use proofhouse_wire::server::{BoundServer, Handler, ReaderGone, Reply, Request};
 use proofhouse_wire::{CancellationToken, Method, StatusCode, origin};
 use serde_json::{Value, json};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
 use self::input::RunInput;
-use self::stream::AgUiEventStream;
+use self::stream::{AgUiEventStream, RunEnd};
 use self::thread::Thread;
 use super::AgentService;
 use super::conversations::{Conversation, Conversations, NoConversation};
@@ -108,11 +108,10 @@ impl AgUiHttp {
             service: Arc::clone(&self.service),
             thread,
             _turn: turn,
+            _permit: permit,
         };
-        self.service.spawn(async move {
-            running.run(&input, stream).await;
-            drop(permit);
-        });
+        self.service
+            .spawn(async move { running.run(&input, stream).await });
         reply
     }
 }
@@ -122,27 +121,33 @@ struct AgUiRun {
     service: Arc<AgentService>,
     thread: Arc<Conversation<Thread>>,
     _turn: OwnedMutexGuard<()>,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl AgUiRun {
-    /// Whoever reads the events may go at any time: then what is under way is cancelled.
-    async fn run(self, input: &RunInput, stream: AgUiEventStream) {
-        if stream.started().await.is_err() {
-            return;
+    /// Whoever reads the events may go at any time: then what is under way is cancelled. Who has read the last event
+    /// may send the next input at once, so everything is let go before it is written.
+    async fn run(self, input: &RunInput, mut stream: AgUiEventStream) {
+        let end = self.until_end(input, &mut stream).await;
+        drop(self);
+        if let Ok(end) = end {
+            // A reader that is gone has no use for it.
+            let _ = stream.end(end).await;
         }
+    }
+
+    async fn until_end(
+        &self,
+        input: &RunInput,
+        stream: &mut AgUiEventStream,
+    ) -> Result<RunEnd, ReaderGone> {
+        stream.started().await?;
         self.learn_functions().await;
-        let run = match self.begin(input) {
-            Ok(Some(run)) => run,
-            Ok(None) => {
-                let _ = stream.finished(json!({"type": "success"}), None).await;
-                return;
-            }
-            Err((message, code)) => {
-                let _ = stream.error(&message, code).await;
-                return;
-            }
-        };
-        let _ = self.pump(run, stream).await;
+        match self.begin(input) {
+            Ok(Some(run)) => self.pump(run, stream).await,
+            Ok(None) => Ok(RunEnd::finished(json!({"type": "success"}))),
+            Err((message, code)) => Ok(RunEnd::error(message, code)),
+        }
     }
 
     /// Finds out what the model sees of functions whose parameters are bound. A task that cannot say has
@@ -196,8 +201,8 @@ impl AgUiRun {
     async fn pump(
         &self,
         mut run: AnswerRun,
-        mut stream: AgUiEventStream,
-    ) -> Result<(), ReaderGone> {
+        stream: &mut AgUiEventStream,
+    ) -> Result<RunEnd, ReaderGone> {
         let deadline = Instant::now() + self.service.limits.run;
         let guarded = self.service.is_guarded();
         let bound = self.service.bound_names();
@@ -210,7 +215,7 @@ impl AgUiRun {
                 }
                 () = tokio::time::sleep_until(deadline) => {
                     self.abandon(run).await;
-                    return stream.error("the run took too long", "timeout").await;
+                    return Ok(RunEnd::error("the run took too long", "timeout"));
                 }
                 () = tokio::time::sleep(self.service.limits.keep_alive) => {
                     stream.keep_alive();
@@ -221,9 +226,7 @@ impl AgUiRun {
                 AnswerStep::Event(event) => event,
                 AnswerStep::Missed => {
                     self.abandon(run).await;
-                    return stream
-                        .error("the events were read too slowly", "too_slow")
-                        .await;
+                    return Ok(RunEnd::error("the events were read too slowly", "too_slow"));
                 }
                 AnswerStep::Done(output) => return self.finish(output, stream).await,
             };
@@ -270,13 +273,13 @@ impl AgUiRun {
                     let interrupts: Vec<Value> = reviews.iter().map(interrupt).collect();
                     self.thread.state().paused = Some(run);
                     let outcome = json!({"type": "interrupt", "interrupts": interrupts});
-                    return stream.finished(outcome, None).await;
+                    return Ok(RunEnd::finished(outcome));
                 }
                 _ => Ok(()),
             };
             if told.is_err() {
                 self.abandon(run).await;
-                return told;
+                return Err(ReaderGone);
             }
         }
     }
@@ -292,20 +295,19 @@ impl AgUiRun {
     async fn finish(
         &self,
         output: TaskOutput,
-        mut stream: AgUiEventStream,
-    ) -> Result<(), ReaderGone> {
+        stream: &mut AgUiEventStream,
+    ) -> Result<RunEnd, ReaderGone> {
         self.thread.state().answered(output.failed.is_none());
         if let Some(end) = output.ended {
-            let code = serde_json::to_value(end.reason).unwrap_or_default();
             if end.reason == EndReason::Cancelled {
-                return stream.finished(json!({"type": "cancelled"}), None).await;
+                return Ok(RunEnd::finished(json!({"type": "cancelled"})));
             }
-            return stream
-                .error(&end.message, code.as_str().unwrap_or("ended"))
-                .await;
+            let code = serde_json::to_value(end.reason).unwrap_or_default();
+            let code = code.as_str().unwrap_or("ended");
+            return Ok(RunEnd::error(end.message, code));
         }
         if let Some(message) = output.failed {
-            return stream.error(&message, "failed").await;
+            return Ok(RunEnd::error(message, "failed"));
         }
         if self.service.is_guarded() {
             stream.begin_reply();
@@ -317,8 +319,8 @@ impl AgUiRun {
             let pending = self.thread.state().waits_for(&output.pending);
             outcome["pendingToolCallIds"] = json!(pending);
         }
-        let exposes = (!output.exposes.is_empty()).then_some(Value::Object(output.exposes));
-        stream.finished(outcome, exposes).await
+        let result = (!output.exposes.is_empty()).then_some(Value::Object(output.exposes));
+        Ok(RunEnd::Finished { outcome, result })
     }
 }
 

@@ -7,6 +7,36 @@ use serde_json::{Map, Value, json};
 
 use super::super::texts::fresh_id;
 
+/// How a run ended.
+#[derive(Debug)]
+pub(super) enum RunEnd {
+    Finished {
+        outcome: Value,
+        result: Option<Value>,
+    },
+    Error {
+        message: String,
+        code: String,
+    },
+}
+
+impl RunEnd {
+    /// An end without a result.
+    pub(super) fn finished(outcome: Value) -> Self {
+        Self::Finished {
+            outcome,
+            result: None,
+        }
+    }
+
+    pub(super) fn error(message: impl Into<String>, code: &str) -> Self {
+        Self::Error {
+            message: message.into(),
+            code: code.to_owned(),
+        }
+    }
+}
+
 /// Writes the events of one run.
 #[derive(Debug)]
 pub(super) struct AgUiEventStream {
@@ -134,26 +164,23 @@ impl AgUiEventStream {
         .await
     }
 
-    pub(super) async fn finished(
-        mut self,
-        outcome: Value,
-        result: Option<Value>,
-    ) -> Result<(), ReaderGone> {
+    /// Writes how the run ended, and ends the stream.
+    pub(super) async fn end(mut self, end: RunEnd) -> Result<(), ReaderGone> {
         self.text_end().await?;
-        let mut event = json!({
-            "type": AgUiEventType::RunFinished.as_str(), "threadId": self.thread, "runId": self.run, "outcome": outcome,
-        });
-        if let Some(result) = result {
-            event["result"] = result;
-        }
+        let event = match end {
+            RunEnd::Finished { outcome, result } => {
+                let mut event = json!({
+                    "type": AgUiEventType::RunFinished.as_str(), "threadId": self.thread, "runId": self.run, "outcome": outcome,
+                });
+                if let Some(result) = result {
+                    event["result"] = result;
+                }
+                event
+            }
+            RunEnd::Error { message, code } => {
+                json!({"type": AgUiEventType::RunError.as_str(), "message": message, "code": code})
+            }
+        };
         self.write(&event).await
-    }
-
-    pub(super) async fn error(mut self, message: &str, code: &str) -> Result<(), ReaderGone> {
-        self.text_end().await?;
-        self.write(
-            &json!({"type": AgUiEventType::RunError.as_str(), "message": message, "code": code}),
-        )
-        .await
     }
 }

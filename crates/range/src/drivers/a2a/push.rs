@@ -89,17 +89,8 @@ pub(in crate::drivers) async fn send(
             "{ACTION}: no `url`, and the subject registered none; nothing is sent"
         ));
     }
-    let payload = action.get("payload").cloned().unwrap_or_default();
     for target in targets {
-        post(
-            context,
-            phase,
-            &client,
-            &target,
-            &payload,
-            is_verbatim(action),
-        )
-        .await;
+        post(context, phase, &client, &target, action).await;
     }
 }
 
@@ -108,10 +99,11 @@ async fn post(
     phase: &std::sync::Arc<PhaseView>,
     client: &Client,
     target: &PushTarget,
-    payload: &Value,
-    verbatim: bool,
+    action: &Value,
 ) {
-    let body = if verbatim {
+    let payload = &action.get("payload").cloned().unwrap_or_default();
+    let branch = serde_json::json!({ ACTION: action });
+    let body = if is_verbatim(action) {
         payload.clone()
     } else {
         translate_item(payload, target.generation)
@@ -128,11 +120,11 @@ async fn post(
         () = context.over().cancelled() => {}
         sent = sending => match sent {
             Ok(response) if response.status.is_success() => {
-                context.delivered(CarrierKind::Notification, ACTION);
+                context.delivered_branch(phase, CarrierKind::Notification, ACTION, &branch);
             }
             Ok(response) => {
                 // The subject has read it, and did not like it.
-                context.delivered(CarrierKind::Notification, ACTION);
+                context.delivered_branch(phase, CarrierKind::Notification, ACTION, &branch);
                 context.warn(&format!("{ACTION}: {url} answered {}", response.status));
             }
             Err(error) => context.warn(&format!("{ACTION}: {error}")),

@@ -62,6 +62,10 @@ impl A2aClientAction {
         }
     }
 
+    pub(super) fn method(&self) -> &str {
+        &self.method
+    }
+
     pub(super) fn event(&self) -> &str {
         A2aMethod::event_of(&self.method)
     }

@@ -1,15 +1,22 @@
 //! Reading what the subject answers: each response is recorded as 0.3 would have it, and may end
 //! the phase.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use proofhouse_detect::read_lenient;
 use proofhouse_oatf::Direction;
 use proofhouse_protocol::a2a::{
     A2aMethod, A2aShape, A2aVersion, ARTIFACT_EVENT, STATUS_EVENT, card, translate_result,
 };
-use proofhouse_protocol::rpc::{self, RpcMessage};
-use proofhouse_wire::client::SseEvents;
+use proofhouse_protocol::rpc::{self, InvalidMessage, RpcMessage};
+use proofhouse_wire::client::{ClientError, SseEvents};
 use serde_json::Value;
 
 use crate::actor::ActorContext;
+use crate::exposure::CarrierKind;
+use crate::facts::UnseenKind;
+use crate::phases::PhaseView;
 
 /// How much of an answer that makes no sense is told.
 const MAX_TOLD_CHARS: usize = 200;
@@ -21,24 +28,75 @@ pub(super) struct A2aResponseReader {
     pub(super) operation: Option<A2aMethod>,
     pub(super) event: String,
     pub(super) id: Value,
+    /// The phase that the request belongs to.
+    pub(super) phase: Arc<PhaseView>,
+    /// What it is in the exposure.
+    pub(super) branch: Value,
+    /// Whether an answer shows that it arrived, which is to be counted once.
+    pub(super) uncounted: Arc<AtomicBool>,
 }
 
 impl A2aResponseReader {
+    /// The same for one copy of the request; `counts` when an answer shows that it arrived.
+    pub(super) fn of_copy(&self, counts: bool) -> Self {
+        Self {
+            uncounted: Arc::new(AtomicBool::new(counts)),
+            ..self.clone()
+        }
+    }
+
+    /// Somebody who speaks the protocol has the request.
+    pub(super) fn count(&self) {
+        if self.uncounted.swap(false, Ordering::Relaxed) {
+            let kind = CarrierKind::Message;
+            self.context
+                .delivered_branch(&self.phase, kind, &self.event, &self.branch);
+        }
+    }
+
+    /// An answer could not be read to its end.
+    pub(super) fn unread(&self, error: &ClientError) {
+        if let Some(kind) = UnseenKind::of_answer(error) {
+            self.context.unparsed(kind, Direction::Response, b"", 0);
+        }
+    }
+
+    fn no_message(&self, kind: UnseenKind, text: &[u8]) {
+        let (direction, length) = (Direction::Response, text.len() as u64);
+        self.context.unparsed(kind, direction, text, length);
+    }
+
+    /// Reads a message, mended where it has to be.
+    fn read(&self, text: &[u8]) -> Result<RpcMessage, (UnseenKind, InvalidMessage)> {
+        let (value, mended) = read_lenient(text).map_err(|error| {
+            let invalid = InvalidMessage::NotJson(error.to_string());
+            (UnseenKind::of_text(text), invalid)
+        })?;
+        if let Some(mended) = mended {
+            let warning = format!("the answer to `{}` was {mended}", self.event);
+            self.context.warn(&warning);
+        }
+        rpc::from_value(value).map_err(|invalid| (UnseenKind::NotAMessage, invalid))
+    }
+
     /// Takes one response.
     pub(super) fn take(&self, text: &[u8]) {
-        let (id, outcome) = match rpc::parse(text) {
+        let (id, outcome) = match self.read(text) {
             Ok(RpcMessage::Response { id, outcome }) => (id, outcome),
-            Ok(_) => {
+            Ok(RpcMessage::Request { .. } | RpcMessage::Notification { .. }) => {
+                self.no_message(UnseenKind::NotAMessage, text);
                 let warning = format!("`{}` was answered by a request", self.event);
                 return self.context.warn(&warning);
             }
-            Err(invalid) => {
+            Err((kind, invalid)) => {
+                self.no_message(kind, text);
                 let told = String::from_utf8_lossy(text);
                 let told: String = told.chars().take(MAX_TOLD_CHARS).collect();
                 let warning = format!("`{}` was answered by what is {invalid}: {told}", self.event);
                 return self.context.warn(&warning);
             }
         };
+        self.count();
         if id != self.id {
             let warning = format!(
                 "the answer to `{}` has the id {id}, not {}",
@@ -95,6 +153,7 @@ impl A2aResponseReader {
             }
             Ok(None) => false,
             Err(error) => {
+                self.unread(&error);
                 let warning = format!("the stream of `{}`: {error}", self.event);
                 self.context.warn(&warning);
                 false

@@ -1,6 +1,7 @@
 //! Plays the phases: on entry, the actions of a phase's own state, in order.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use proofhouse_oatf::{ActionKind, Direction};
 use proofhouse_protocol::a2a::{A2aVersion, card};
@@ -16,10 +17,10 @@ use super::peer::{self, A2aPeer, CardResult};
 use super::responses::A2aResponseReader;
 use super::sending;
 use crate::actor::ActorContext;
+use crate::branches::of_message;
 use crate::delivery::DeliveryModifiers;
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::drivers::a2a::push;
-use crate::exposure::CarrierKind;
 use crate::phases::PhaseEntry;
 
 /// The client, while it plays.
@@ -80,6 +81,7 @@ impl A2aClientSession {
                     .overheard(CARD, Direction::Response, &seen, raw);
             }
             Ok(CardResult::NoCard(answer)) => {
+                self.context.spoke_otherwise(&answer);
                 self.context
                     .warn(&format!("{answer}; 0.3 is tried at {}", self.peer.url));
             }
@@ -168,13 +170,16 @@ impl A2aClientSession {
             .params
             .as_ref()
             .map(|params| self.context.interpolate(params, None, None));
-        let request = action.prepare(params, self.peer.generation);
+        let request = action.prepare(params.clone(), self.peer.generation);
         self.last_id += 1;
         let reader = A2aResponseReader {
             context: self.context.clone(),
             operation: request.operation,
             event: request.event,
             id: self.last_id.into(),
+            phase: Arc::clone(&entry.phase),
+            branch: of_message(action.method(), params.as_ref()),
+            uncounted: Arc::default(),
         };
         let envelope = rpc::request(&reader.id, &request.method, request.params.as_ref());
         let text = delivery.shape(envelope.to_string());
@@ -195,10 +200,8 @@ impl A2aClientSession {
             match self.post(request.generation, text.clone(), delivery).await {
                 Ok(response) => {
                     // Who refuses at the door has not seen what was sent.
-                    if response.status.is_success() {
-                        self.context.delivered(CarrierKind::Message, &reader.event);
-                    }
-                    self.read(reader.clone(), response).await;
+                    let reader = reader.of_copy(response.status.is_success());
+                    self.read(reader, response).await;
                 }
                 // The subject cannot answer what it got half of.
                 Err(ClientError::Broken(_)) if delivery.abrupt_close => {}
@@ -243,16 +246,21 @@ impl A2aClientSession {
 
     async fn read(&mut self, reader: A2aResponseReader, response: StreamedResponse) {
         if response.is_event_stream() {
+            reader.count();
             return self.read_stream(reader, response.events()).await;
         }
         let status = response.status;
         match response.bytes().await {
             Ok(body) if body.is_empty() => {
                 let warning = format!("`{}` was answered {status} without a body", reader.event);
+                self.context.spoke_otherwise(&warning);
                 self.context.warn(&warning);
             }
             Ok(body) => reader.take(&body),
-            Err(error) => self.context.warn(&format!("`{}`: {error}", reader.event)),
+            Err(error) => {
+                reader.unread(&error);
+                self.context.warn(&format!("`{}`: {error}", reader.event));
+            }
         }
     }
 
@@ -282,7 +290,10 @@ impl A2aClientSession {
                 let raw: Option<Value> = (seen != card).then_some(card);
                 drop(self.context.received(CARD, Direction::Response, &seen, raw));
             }
-            Ok(CardResult::NoCard(answer)) => self.context.warn(&answer),
+            Ok(CardResult::NoCard(answer)) => {
+                self.context.spoke_otherwise(&answer);
+                self.context.warn(&answer);
+            }
             Err(error) => self.context.warn(&format!("`{CARD}`: {error}")),
         }
     }

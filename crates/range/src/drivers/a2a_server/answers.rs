@@ -8,8 +8,16 @@ use serde_json::{Value, json};
 
 use super::handler::A2aServer;
 use super::state::{self, A2aServerState};
+use crate::branches;
 use crate::drivers::a2a::complete::{self, Ids};
 use crate::phases::PhaseView;
+
+/// The entry that an answer comes from, as the exposure has it.
+#[derive(Debug, Clone)]
+pub(super) struct ServedEntry {
+    pub(super) name: String,
+    pub(super) branch: Value,
+}
 
 /// An answer, as 0.3 has it.
 #[derive(Debug, Clone)]
@@ -80,12 +88,12 @@ impl A2aAnswer {
 }
 
 impl A2aServer {
-    /// The answer of a phase to a message, and the name of the entry it comes from.
+    /// The answer of a phase to a message, and the entry it comes from.
     pub(super) async fn answer(
         &self,
         phase: &Arc<PhaseView>,
         params: &Value,
-    ) -> (A2aAnswer, Option<String>) {
+    ) -> (A2aAnswer, Option<ServedEntry>) {
         let state = phase.prepared(A2aServerState::read);
         let ids = Ids::of_request(params);
         let Some(entry) = select_response(&state.responses, params) else {
@@ -98,7 +106,10 @@ impl A2aServer {
             .responses
             .iter()
             .position(|one| std::ptr::eq(one, entry));
-        let name = index.map(|index| state::response_name(&self.owner(phase), index));
+        let served = index.map(|index| ServedEntry {
+            name: state::response_name(&self.owner(phase), index),
+            branch: branches::of_entry(entry),
+        });
         let value = match self.generated(entry, params).await {
             Some(generated) => generated,
             None => {
@@ -107,12 +118,12 @@ impl A2aServer {
             }
         };
         if state.is_verbatim(entry) {
-            return (A2aAnswer::raw(value), name);
+            return (A2aAnswer::raw(value), served);
         }
         if value.is_null() {
             return (
                 A2aAnswer::Known(A2aShape::Task, complete::empty_task(&ids)),
-                name,
+                served,
             );
         }
         let answer = match A2aShape::recognise(&value) {
@@ -122,7 +133,7 @@ impl A2aServer {
             }
             None => A2aAnswer::raw(value),
         };
-        (answer, name)
+        (answer, served)
     }
 
     /// Generated content, if it is asked for and is something a server can answer with.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use proofhouse_detect::read_lenient;
 use proofhouse_oatf::Direction;
 use proofhouse_protocol::a2a::{
     A2aError, A2aMethod, A2aVersion, CARD_EVENT, EXTENSIONS_HEADER, VERSION_HEADER, card,
@@ -24,6 +25,7 @@ use crate::drivers::a2a::hybrid::hybrid;
 use crate::drivers::a2a::push::PushTarget;
 use crate::drivers::a2a::url;
 use crate::exposure::CarrierKind;
+use crate::facts::UnseenKind;
 use crate::phases::PhaseView;
 
 /// How much of a method nobody knows becomes the name of an event.
@@ -63,6 +65,11 @@ impl Handler for A2aServer {
         if self.context.checks_origin() && !origin_is_fine(&request) {
             self.context
                 .warn("a request of a foreign origin is refused");
+            if let Ok(body) = &request.body
+                && !body.is_empty()
+            {
+                self.no_message(UnseenKind::NotAMessage, body);
+            }
             return Reply::empty(StatusCode::FORBIDDEN);
         }
         if card::is_at(&request.path) && request.method == Method::GET {
@@ -85,6 +92,7 @@ impl Handler for A2aServer {
             Ok(body) => self.rpc(&request, body).await,
             Err(problem) => {
                 self.context.warn(&problem.to_string());
+                self.no_message(UnseenKind::of_body(problem), b"");
                 Reply::empty(problem.status())
             }
         }
@@ -208,9 +216,12 @@ impl A2aServer {
     }
 
     async fn rpc(&self, request: &Request, body: &[u8]) -> Reply {
-        let message = match rpc::parse(body) {
+        let message = match self.read(body) {
             Ok(message) => message,
-            Err(invalid) => return self.refuse(&invalid).await,
+            Err((kind, invalid)) => {
+                self.no_message(kind, body);
+                return self.refuse(&invalid).await;
+            }
         };
         match message {
             RpcMessage::Request { id, method, params } => {
@@ -229,6 +240,7 @@ impl A2aServer {
                 Reply::empty(StatusCode::NO_CONTENT)
             }
             RpcMessage::Response { .. } => {
+                self.no_message(UnseenKind::NotAMessage, body);
                 let invalid = rpc::InvalidMessage::NotRpc {
                     reason: "a response to nothing that was asked",
                     id: Value::Null,
@@ -236,6 +248,25 @@ impl A2aServer {
                 self.refuse(&invalid).await
             }
         }
+    }
+
+    /// Reads a message, mended where it has to be.
+    fn read(&self, body: &[u8]) -> Result<RpcMessage, (UnseenKind, rpc::InvalidMessage)> {
+        let (value, mended) = read_lenient(body).map_err(|error| {
+            let invalid = rpc::InvalidMessage::NotJson(error.to_string());
+            (UnseenKind::of_text(body), invalid)
+        })?;
+        if let Some(mended) = mended {
+            self.context
+                .warn(&format!("a message of a client was {mended}"));
+        }
+        rpc::from_value(value).map_err(|invalid| (UnseenKind::NotAMessage, invalid))
+    }
+
+    /// Something came that is no message; it is kept as text.
+    fn no_message(&self, kind: UnseenKind, bytes: &[u8]) {
+        let (direction, length) = (Direction::Request, bytes.len() as u64);
+        self.context.unparsed(kind, direction, bytes, length);
     }
 
     /// Records a message and lets it end the phase. The method tells the generation; the version

@@ -7,7 +7,7 @@ use proofhouse_wire::server::{ReaderGone, Reply, StreamWriter};
 use proofhouse_wire::sse::SseEvent;
 use serde_json::{Value, json};
 
-use super::answers::A2aAnswer;
+use super::answers::{A2aAnswer, ServedEntry};
 use super::handler::{A2aServer, PendingA2aRequest};
 use super::replies;
 use crate::actor::ActorContext;
@@ -15,12 +15,12 @@ use crate::drivers::a2a::complete::Ids;
 use crate::exposure::CarrierKind;
 
 impl A2aServer {
-    /// Answers a call with a stream; `name` is what the exposure calls the answer.
+    /// Answers a call with a stream; `served` is what the exposure calls the answer.
     pub(super) async fn stream(
         &self,
         call: PendingA2aRequest,
         items: Vec<A2aAnswer>,
-        name: Option<String>,
+        served: Option<ServedEntry>,
     ) -> Reply {
         if !replies::delay(&call.phase.delivery, self.context.over()).await {
             return Reply::cut();
@@ -28,7 +28,7 @@ impl A2aServer {
         let (reply, writer) = Reply::events();
         let context = self.context.clone();
         self.go_on(Box::pin(async move {
-            match write(&context, &call, &writer, &items, name.as_deref()).await {
+            match write(&context, &call, &writer, &items, served.as_ref()).await {
                 Ok(()) if call.phase.delivery.abrupt_close => writer.cut().await,
                 Ok(()) => {}
                 Err(ReaderGone) => context.warn("the reader of a stream left before its end"),
@@ -44,7 +44,7 @@ async fn write(
     call: &PendingA2aRequest,
     writer: &StreamWriter,
     items: &[A2aAnswer],
-    name: Option<&str>,
+    served: Option<&ServedEntry>,
 ) -> Result<(), ReaderGone> {
     let delivery = &call.phase.delivery;
     if let Some(count) = delivery.notification_flood {
@@ -69,9 +69,10 @@ async fn write(
             replies::write(writer, delivery, &event, false, context.over()).await?;
         }
         if index == 0
-            && let Some(name) = name
+            && let Some(ServedEntry { name, branch }) = served
         {
-            context.delivered_in(&call.phase, CarrierKind::TaskResponse, name);
+            let kind = CarrierKind::TaskResponse;
+            context.delivered_branch(&call.phase, kind, name, branch);
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use proofhouse_protocol::a2a::{A2aError, A2aMethod, A2aShape, A2aTaskState, tran
 use proofhouse_wire::server::Reply;
 use serde_json::{Value, json};
 
-use super::answers::A2aAnswer;
+use super::answers::{A2aAnswer, ServedEntry};
 use super::handler::{A2aServer, PendingA2aRequest};
 use super::memory::has_id;
 use super::state::A2aServerState;
@@ -51,7 +51,7 @@ impl A2aServer {
         if !call.params.get("message").is_some_and(Value::is_object) {
             return self.reply(call, Err(A2aError::InvalidParams)).await;
         }
-        let (answer, name) = self.answer(&call.phase, &call.params).await;
+        let (answer, served) = self.answer(&call.phase, &call.params).await;
         if let Some(task) = answer.task() {
             let mut memory = self.memory();
             memory.remember(task);
@@ -64,17 +64,17 @@ impl A2aServer {
             }
         }
         if operation == A2aMethod::StreamMessage {
-            return self.stream(call, answer.items(), name).await;
+            return self.stream(call, answer.items(), served).await;
         }
         let wire = answer.wire(call.generation);
         let phase = Arc::clone(&call.phase);
         let reply = self.reply(call, Ok((answer.content().clone(), wire))).await;
         // A run that is over delivers nothing more.
-        if let Some(name) = name
+        if let Some(ServedEntry { name, branch }) = served
             && !self.context.over().is_cancelled()
         {
             let kind = CarrierKind::TaskResponse;
-            self.context.delivered_in(&phase, kind, &name);
+            self.context.delivered_branch(&phase, kind, &name, &branch);
         }
         reply
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proofhouse_detect::read_lenient;
 use proofhouse_oatf::{Direction, select_response};
 use proofhouse_protocol::EVENT_STREAM;
 use proofhouse_protocol::ag_ui::{AgUiEventType, complete_input};
@@ -11,10 +12,12 @@ use proofhouse_wire::client::{ClientError, StreamedResponse};
 use serde_json::{Value, json};
 
 use crate::actor::ActorContext;
+use crate::branches;
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::drivers::client::dispatch;
 use crate::drivers::client::post::Poster;
 use crate::exposure::CarrierKind;
+use crate::facts::UnseenKind;
 use crate::phases::PhaseView;
 
 use super::INPUT;
@@ -46,6 +49,13 @@ pub(super) struct AgUiAgent {
 /// The start of a call, and the phase that answers it.
 type Starts = HashMap<String, (Value, Arc<PhaseView>)>;
 
+/// A tool whose result an input carries, and what of the document it is.
+struct AnsweredTool {
+    name: String,
+    phase: Arc<PhaseView>,
+    branch: Value,
+}
+
 /// What an agent waits for after a run.
 struct PendingToolCalls {
     messages: Vec<Value>,
@@ -75,7 +85,7 @@ impl AgUiAgent {
     ) -> Result<(), ActorError> {
         let first = complete_input(input);
         let mut input = first.clone();
-        let mut tools = Vec::new();
+        let mut tools: Vec<AnsweredTool> = Vec::new();
         for round in 0..=MAX_FOLLOW_UPS {
             let phase = if round == 0 {
                 Arc::clone(phase)
@@ -101,7 +111,7 @@ impl AgUiAgent {
         phase: &Arc<PhaseView>,
         input: &Value,
         round: usize,
-        tools: &[String],
+        tools: &[AnsweredTool],
     ) -> Result<Option<PendingToolCalls>, ActorError> {
         // The first input is an event of its own; those that follow belong to it.
         let turn = if round == 0 {
@@ -132,7 +142,7 @@ impl AgUiAgent {
             self.refused(response).await;
             return Ok(None);
         }
-        Ok(self.read(input, tools, response).await)
+        Ok(self.read(phase, input, tools, response).await)
     }
 
     async fn post(
@@ -157,42 +167,61 @@ impl AgUiAgent {
 
     /// The agent answered with something else than events: it is recorded as it came.
     async fn refused(&self, response: StreamedResponse) {
-        let status = response.status.as_u16();
+        let (status, is_success) = (response.status.as_u16(), response.status.is_success());
         let kind = response.header("content-type").unwrap_or("none").to_owned();
         let body = match response.bytes().await {
             Ok(bytes) => {
                 let cut = &bytes[..bytes.len().min(MAX_BODY_TEXT)];
-                serde_json::from_slice(&bytes)
-                    .unwrap_or_else(|_| String::from_utf8_lossy(cut).into_owned().into())
+                let json = serde_json::from_slice(&bytes).ok();
+                if json.is_some() && !is_success {
+                    self.context
+                        .answered_with_error(&format!("status {status}"));
+                }
+                json.unwrap_or_else(|| String::from_utf8_lossy(cut).into_owned().into())
             }
             Err(error) => {
+                self.unread(&error);
                 self.context
                     .warn(&format!("the answer cannot be read: {error}"));
                 Value::Null
             }
         };
         let warning = format!("no events: status {status}, content type {kind}");
+        self.context.spoke_otherwise(&warning);
         self.context.warn(&warning);
         let content = json!({"status": status, "contentType": kind, "body": body});
         self.context
             .overheard(INPUT, Direction::Response, &content, None);
     }
 
-    /// Counts what the agent was told, once it shows that it has listened.
-    fn count(&self, input: &Value, tools: &[String]) {
-        for (kind, name) in carriers(input) {
-            self.context.delivered(kind, name);
+    /// An answer could not be read to its end.
+    fn unread(&self, error: &ClientError) {
+        if let Some(kind) = UnseenKind::of_answer(error) {
+            self.context.unparsed(kind, Direction::Response, b"", 0);
         }
-        for tool in tools {
-            self.context
-                .delivered(CarrierKind::FrontendToolResult, tool);
+    }
+
+    /// Counts what the agent was told, once it shows that it has listened.
+    fn count(&self, input: &Value, phase: &PhaseView, tools: &[AnsweredTool]) {
+        for (kind, name) in carriers(input) {
+            self.context.delivered_in(phase, kind, name);
+        }
+        for AnsweredTool {
+            name,
+            phase,
+            branch,
+        } in tools
+        {
+            let kind = CarrierKind::FrontendToolResult;
+            self.context.delivered_branch(phase, kind, name, branch);
         }
     }
 
     async fn read(
         &self,
+        phase: &PhaseView,
         input: &Value,
-        tools: &[String],
+        tools: &[AnsweredTool],
         response: StreamedResponse,
     ) -> Option<PendingToolCalls> {
         let messages = input.get("messages").and_then(Value::as_array).cloned();
@@ -213,6 +242,7 @@ impl AgUiAgent {
                 Ok(Some(event)) => event,
                 Ok(None) => break,
                 Err(error) => {
+                    self.unread(&error);
                     self.context.warn(&format!("the events break off: {error}"));
                     break;
                 }
@@ -220,11 +250,19 @@ impl AgUiAgent {
             if event.data.is_empty() {
                 continue;
             }
-            let parsed: Value = match serde_json::from_str(&event.data) {
-                Ok(parsed @ Value::Object(_)) if !text(&parsed, "type").is_empty() => parsed,
-                _ => {
+            let data = event.data.as_bytes();
+            let parsed = match read_lenient(data) {
+                Ok((parsed @ Value::Object(_), _)) if !text(&parsed, "type").is_empty() => parsed,
+                other => {
                     let start: String = event.data.chars().take(100).collect();
                     self.context.warn(&format!("not an AG-UI event: {start}"));
+                    let kind = match other {
+                        Ok(_) => UnseenKind::NotAMessage,
+                        Err(_) => UnseenKind::NotJson,
+                    };
+                    let length = data.len() as u64;
+                    self.context
+                        .unparsed(kind, Direction::Response, data, length);
                     continue;
                 }
             };
@@ -233,7 +271,7 @@ impl AgUiAgent {
             let opens = AgUiEventType::parse(kind).is_some_and(AgUiEventType::may_come_first);
             if !heard && !opens {
                 heard = true;
-                self.count(input, tools);
+                self.count(input, phase, tools);
             }
             if std::mem::take(&mut first) && !opens {
                 self.context.warn("the run begins without RUN_STARTED");
@@ -276,6 +314,8 @@ impl AgUiAgent {
             None => {
                 self.context
                     .warn("the run has no end: the stream stopped before RUN_FINISHED");
+                self.context
+                    .unparsed(UnseenKind::CutOff, Direction::Response, b"", 0);
                 return None;
             }
         }
@@ -306,11 +346,16 @@ impl AgUiAgent {
         first: &Value,
         round: usize,
         waiting: PendingToolCalls,
-    ) -> (Value, Vec<String>) {
+    ) -> (Value, Vec<AnsweredTool>) {
         let mut messages = waiting.messages;
         let mut tools = Vec::new();
         for (call, tool) in waiting.calls {
             let answer = self.tool_answer(&call, &waiting.starts).await;
+            let (branch, answer) = answer.unwrap_or_default();
+            let phase = waiting
+                .starts
+                .get(&call)
+                .map(|(_, phase)| Arc::clone(phase));
             let message = tool_message(&call, round, answer.unwrap_or_default());
             let mut event = json!({"type": "TOOL_CALL_RESULT", "toolCallName": tool});
             for (from, to) in [
@@ -327,13 +372,18 @@ impl AgUiAgent {
                 .received(name, Direction::Request, &event, None);
             drop(turn);
             messages.push(Value::Object(message));
-            tools.push(tool);
+            tools.push(AnsweredTool {
+                name: tool,
+                phase: phase.unwrap_or_else(|| self.context.phase()),
+                branch,
+            });
         }
         let mut resume = Vec::new();
         for interrupt in waiting.interrupts {
             let call = text(&interrupt, "toolCallId");
             let mut entry = json!({"interruptId": interrupt["id"], "status": "cancelled"});
-            if let Some(payload) = self.tool_answer(call, &waiting.starts).await {
+            let answer = self.tool_answer(call, &waiting.starts).await;
+            if let Some((_, Some(payload))) = answer {
                 entry["status"] = "resolved".into();
                 entry["payload"] = payload;
             }
@@ -343,11 +393,12 @@ impl AgUiAgent {
         (input, tools)
     }
 
-    /// What the document answers to a call, if it says anything.
-    async fn tool_answer(&self, call: &str, starts: &Starts) -> Option<Value> {
+    /// What the document answers to a call, if it says anything, and the branch that it is.
+    async fn tool_answer(&self, call: &str, starts: &Starts) -> Option<(Value, Option<Value>)> {
         let (start, phase) = starts.get(call)?;
         let state = phase.prepared(AgUiClientState::new);
         let entry = select_response(&state.tool_responses, start)?;
-        dispatch::content(&self.context, entry, start, |_| true).await
+        let content = dispatch::content(&self.context, entry, start, |_| true).await;
+        Some((branches::of_entry(entry), content))
     }
 }

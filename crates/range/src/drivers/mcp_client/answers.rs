@@ -8,6 +8,7 @@ use proofhouse_protocol::rpc;
 use serde_json::{Value, json};
 
 use crate::actor::ActorContext;
+use crate::branches;
 use crate::drivers::client::dispatch;
 use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
@@ -73,14 +74,32 @@ pub(super) async fn answer(
 }
 
 /// Tells that an answer from the document reached the server.
-pub(super) fn delivered(context: &ActorContext, method: &str) {
-    let kind = match McpMethod::parse(method) {
-        Some(McpMethod::SamplingCreateMessage) => CarrierKind::Sampling,
-        Some(McpMethod::ElicitationCreate) => CarrierKind::Elicitation,
-        Some(McpMethod::RootsList) => CarrierKind::Message,
+pub(super) fn delivered(
+    context: &ActorContext,
+    phase: &Arc<PhaseView>,
+    method: &str,
+    params: &Value,
+) {
+    let state = phase.prepared(McpClientState::new);
+    let chosen = |entries| {
+        let entry = select_response(entries, params);
+        entry.map_or(Value::Null, branches::of_entry)
+    };
+    let (kind, branch) = match McpMethod::parse(method) {
+        Some(McpMethod::SamplingCreateMessage) => {
+            (CarrierKind::Sampling, chosen(&state.sampling_responses))
+        }
+        Some(McpMethod::ElicitationCreate) => (
+            CarrierKind::Elicitation,
+            chosen(&state.elicitation_responses),
+        ),
+        Some(McpMethod::RootsList) => {
+            let roots = phase.state.get("roots").cloned();
+            (CarrierKind::Message, roots.unwrap_or_default())
+        }
         _ => return,
     };
-    context.delivered(kind, method);
+    context.delivered_branch(phase, kind, method, &branch);
 }
 
 /// Tells which answers could reach the server.

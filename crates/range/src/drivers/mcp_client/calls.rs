@@ -8,6 +8,8 @@ use proofhouse_protocol::mcp::{
 };
 use serde_json::{Map, Value};
 
+use crate::actor::ActorContext;
+use crate::branches::of_message;
 use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
 
@@ -30,14 +32,18 @@ impl McpClientSession {
         params: Option<&Value>,
     ) {
         self.context.planned(CarrierKind::Message, method);
+        let branch = of_message(method, params);
+        let delivered = |context: &ActorContext| {
+            context.delivered_branch(phase, CarrierKind::Message, method, &branch);
+        };
         if method.starts_with(McpNotification::PREFIX) {
             self.notify(phase, method, params).await;
-            self.context.delivered(CarrierKind::Message, method);
+            delivered(&self.context);
             return;
         }
         if method == McpMethod::SubscriptionsListen.as_str() && self.stateless.is_some() {
             self.subscribe(phase, method, params).await;
-            self.context.delivered(CarrierKind::Message, method);
+            delivered(&self.context);
             return;
         }
         let patience = self.context.limits().response_timeout;
@@ -74,7 +80,7 @@ impl McpClientSession {
             }
             // Who refuses at the door has not seen what was sent.
             if status.is_none_or(|status| status < 300) {
-                self.context.delivered(CarrierKind::Message, method);
+                delivered(&self.context);
             }
             if !renegotiated && self.renegotiate(&outcome) {
                 renegotiated = true;
@@ -196,7 +202,7 @@ impl McpClientSession {
             let answer = answers::answer(&context, &turn.phase, asked, &question).await;
             if let Ok(answer) = answer {
                 context.sent(&turn.phase, asked, Direction::Response, &answer, None);
-                answers::delivered(&context, asked);
+                answers::delivered(&context, &turn.phase, asked, &question);
                 responses.insert(key.clone(), answer);
             }
         }

@@ -9,6 +9,7 @@ use super::answers;
 use super::era::enriched;
 use super::link::{Arrival, Inbound, LinkEnd, MessageOrigin};
 use super::session::{AbandonedRequest, McpClientSession};
+use crate::facts::UnseenKind;
 
 impl McpClientSession {
     /// Takes in what came while nothing was waited for.
@@ -24,7 +25,10 @@ impl McpClientSession {
         match what {
             Arrival::Garbage(garbage) => {
                 self.context
-                    .warn(&format!("the server sent garbage: {garbage}"));
+                    .warn(&format!("the server sent garbage: {}", garbage.told));
+                let direction = Direction::Response;
+                self.context
+                    .unparsed(garbage.kind, direction, &garbage.bytes, garbage.length);
             }
             Arrival::Head { status, .. } if status >= 400 && source != MessageOrigin::Stream => {
                 let warning = format!("the server refused a message: status {status}");
@@ -56,10 +60,20 @@ impl McpClientSession {
                 drop(turn);
             }
             Ok(RpcMessage::Response { id, outcome }) => self.stray(&id, outcome, raw),
-            Err(invalid) => self
-                .context
-                .warn(&format!("the server sent garbage: {invalid}")),
+            Err(invalid) => {
+                self.context
+                    .warn(&format!("the server sent garbage: {invalid}"));
+                self.no_message(&raw);
+            }
         }
+    }
+
+    /// Something came that is no message, or none that can be placed.
+    fn no_message(&self, message: &Value) {
+        let text = message.to_string();
+        let (kind, length) = (UnseenKind::NotAMessage, text.len() as u64);
+        self.context
+            .unparsed(kind, Direction::Response, text.as_bytes(), length);
     }
 
     /// The server asks something.
@@ -85,7 +99,7 @@ impl McpClientSession {
         context.sent(&turn.phase, method, Direction::Response, &content, sent);
         let posted = self.post(&message, Vec::new(), &turn.phase.delivery).await;
         if posted.is_some() && answered {
-            answers::delivered(&context, method);
+            answers::delivered(&context, &turn.phase, method, params);
         }
     }
 
@@ -99,6 +113,7 @@ impl McpClientSession {
             let id: String = id.to_string().chars().take(100).collect();
             let warning = format!("an answer to a request that was never made, id {id}");
             self.context.warn(&warning);
+            self.no_message(&raw);
             return;
         };
         let content = enriched(method, params.as_ref(), outcome);

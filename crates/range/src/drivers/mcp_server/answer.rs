@@ -57,7 +57,8 @@ pub(super) enum Carried {
     Nothing,
     Instructions,
     Listed(CarrierKind, Range<usize>),
-    One(CarrierKind, String),
+    /// A branch of what using an item may give.
+    One(CarrierKind, String, Value),
 }
 
 impl McpServerService {
@@ -306,7 +307,9 @@ impl McpServerService {
                     self.context.delivered_in(phase, *kind, &item.name);
                 }
             }
-            Carried::One(kind, name) => self.context.delivered_in(phase, *kind, name),
+            Carried::One(kind, name, branch) => {
+                self.context.delivered_branch(phase, *kind, name, branch);
+            }
         }
     }
 }

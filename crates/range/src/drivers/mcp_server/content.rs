@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{AcceptedRequest, AnswerScript, Carried, RemainingWork, finish};
 use super::call::{CallReply, ServerCall};
-use super::results::{Built, choose};
+use super::results::{Built, choose, chosen_branch};
 use super::rounds::Round;
 use super::service::{McpServerService, carrier};
 use super::steps::{Ask, DeliveryStep};
@@ -50,7 +50,7 @@ impl ContentKind {
         self.method().item_param().unwrap_or_default()
     }
 
-    fn carrier(self) -> CarrierKind {
+    pub(super) fn carrier(self) -> CarrierKind {
         match self {
             Self::Tool => CarrierKind::ToolResponse,
             Self::Prompt => CarrierKind::Prompt,
@@ -103,7 +103,10 @@ impl McpServerService {
             None => {
                 let surface = phase.prepared(OfferedSurface::of);
                 let place = (&phase, &*surface);
-                let work = self.use_item(call, kind, place, None, &mut advances, &mut carried);
+                let work = match self.check_call(call, kind, &surface) {
+                    Ok(()) => self.use_item(call, kind, place, None, &mut advances, &mut carried),
+                    Err(answer) => answer,
+                };
                 (phase, surface, work)
             }
         };
@@ -114,6 +117,42 @@ impl McpServerService {
             work: work.unwrap_or_else(|failure| RemainingWork::Ready(CallReply::Error(failure))),
             carried,
         }
+    }
+
+    /// Notes a tool call, and whether its arguments are what the tool's schema allows. As a real server would, this one
+    /// answers others with an error: in a result since 2025-11-25, as an error of the protocol before.
+    fn check_call(
+        &self,
+        call: &ServerCall,
+        kind: ContentKind,
+        surface: &OfferedSurface,
+    ) -> Result<(), Result<RemainingWork, RpcFailure>> {
+        if kind != ContentKind::Tool {
+            return Ok(());
+        }
+        let name = call.text(kind.name_key());
+        // One that is not there is told later.
+        let Some(tool) = surface.tools.get(name) else {
+            self.context.called(name, false);
+            return Ok(());
+        };
+        let Err(fault) = tool.check_arguments(call.params.get("arguments")) else {
+            self.context.called(name, true);
+            return Ok(());
+        };
+        self.context.called(name, false);
+        let message = format!("Invalid arguments for tool {name}: {fault}");
+        let in_result = match (call.era, &call.peer) {
+            (McpEra::Legacy, Some(peer)) => peer.reads_input_errors_in_results(),
+            (McpEra::Legacy, None) | (McpEra::Modern, _) => true,
+        };
+        Err(if in_result {
+            let result = json!({"content": [{"type": "text", "text": message}], "isError": true});
+            let result = finish(result, call.era, surface, false);
+            Ok(RemainingWork::Ready(CallReply::Result(result)))
+        } else {
+            Err(RpcFailure::new(rpc::INVALID_PARAMS, message))
+        })
     }
 
     fn use_item(
@@ -143,8 +182,9 @@ impl McpServerService {
                 ))));
             }
         }
-        *carried = Carried::One(kind.carrier(), name.to_owned());
         let view = view(&call.params, &answers, variables);
+        let branch = chosen_branch(item, &view);
+        *carried = Carried::One(kind.carrier(), name.to_owned(), branch);
         let waits = |step: &DeliveryStep| {
             call.era == McpEra::Legacy || !matches!(step, DeliveryStep::Ask(_))
         };
@@ -229,7 +269,8 @@ impl McpServerService {
             }
             self.context
                 .sent(phase, &ask.method, Direction::Request, &params, None);
-            self.context.delivered(carrier(&ask.method), &ask.method);
+            self.context
+                .delivered_branch(phase, carrier(&ask.method), &ask.method, &ask.branch());
             let request = json!({"method": ask.method, "params": params});
             requests.insert(ask.key.clone(), request);
         }

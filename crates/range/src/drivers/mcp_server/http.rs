@@ -16,10 +16,12 @@ use super::answer::{AcceptedRequest, RemainingWork};
 use super::call::{CallReply, ChangeListener, ServerCall};
 use super::envelope::{self, lookup};
 use super::ids;
+use super::incoming::Received;
 use super::outlet::{MessageOutlet, write_body};
 use super::peer::McpPeer;
 use super::service::McpServerService;
 use super::streams::{STANDALONE, parse_id};
+use crate::UnseenKind;
 
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/mcp";
@@ -42,6 +44,11 @@ impl Handler for McpServerHttp {
             && !origin::is_allowed(&request.headers, self.address)
         {
             context.warn("a request of a foreign origin was refused");
+            if let Ok(body) = &request.body
+                && !body.is_empty()
+            {
+                self.service.no_message(UnseenKind::NotAMessage, body);
+            }
             let failure = RpcFailure::new(rpc::INVALID_REQUEST, "this origin is not allowed");
             return refusal(StatusCode::FORBIDDEN, &Value::Null, failure);
         }
@@ -69,14 +76,15 @@ impl McpServerHttp {
             Ok(body) => body,
             Err(problem) => {
                 context.warn(&format!("a request was refused: {problem}"));
+                self.service.no_message(UnseenKind::of_body(problem), b"");
                 let failure = RpcFailure::new(rpc::INVALID_REQUEST, problem.to_string());
                 return refusal(problem.status(), &Value::Null, failure);
             }
         };
-        let message = match rpc::parse(body) {
-            Ok(message) => message,
+        let message = match self.service.read(body) {
+            Ok(Received::Message(message)) => message,
+            Ok(Received::Batch(messages)) => return self.post_batch(&request, messages).await,
             Err(invalid) => {
-                context.warn(&format!("a client sent what is {invalid}"));
                 let text = invalid.to_response().to_string();
                 return Reply::json(StatusCode::BAD_REQUEST, text);
             }
@@ -111,7 +119,10 @@ impl McpServerHttp {
         }
         let peer = match self.session(request) {
             Ok(peer) => peer,
-            Err((status, failure)) => return refusal(status, &Value::Null, failure),
+            Err((status, failure)) => {
+                service.out_of_place(message, failure.clone());
+                return refusal(status, &Value::Null, failure);
+            }
         };
         match message {
             RpcMessage::Notification { method, params } => {
@@ -123,6 +134,42 @@ impl McpServerHttp {
         Reply::empty(StatusCode::ACCEPTED)
     }
 
+    /// A list of messages. Only sessions of the revision that has batches may send one.
+    async fn post_batch(&self, request: &Request, messages: Vec<Value>) -> Reply {
+        let service = &self.service;
+        let peer = match self.session(request) {
+            Ok(peer) => peer,
+            Err((status, failure)) => {
+                service.refuse_batch(messages, &failure);
+                return refusal(status, &Value::Null, failure);
+            }
+        };
+        let call =
+            |id, method, params| self.legacy_call(request, Arc::clone(&peer), id, method, params);
+        let batch = match service.take_batch(&peer, messages, call).await {
+            Ok(batch) => batch,
+            Err(failure) => return refusal(StatusCode::BAD_REQUEST, &Value::Null, failure),
+        };
+        if batch.is_quiet() {
+            return Reply::empty(StatusCode::ACCEPTED);
+        }
+        let is_ready = batch.is_ready();
+        let (reply, writer) = Reply::events();
+        let outlet = MessageOutlet::Events(writer);
+        if is_ready {
+            let (text, advances) = service.answer_batch(batch, &outlet).await;
+            return Reply::json(StatusCode::OK, text).with_guard(advances);
+        }
+        let background = Arc::clone(service);
+        let started = service.spawn(async move {
+            let (text, advances) = background.answer_batch(batch, &outlet).await;
+            // A client that is gone has no use for it.
+            let _ = outlet.send(&text, background.patience()).await;
+            drop(advances);
+        });
+        if started { reply } else { busy() }
+    }
+
     async fn post_modern(&self, request: &Request, message: RpcMessage) -> Reply {
         let (id, method, params) = match message {
             RpcMessage::Request { id, method, params } => (id, method, params),
@@ -130,11 +177,13 @@ impl McpServerHttp {
                 self.service.notified(None, &method, &params).await;
                 return Reply::empty(StatusCode::ACCEPTED);
             }
-            RpcMessage::Response { id, .. } => {
-                self.service
-                    .context
-                    .warn("a client of the modern era sent a response");
+            RpcMessage::Response { id, outcome } => {
                 let failure = RpcFailure::new(rpc::INVALID_REQUEST, "responses are not expected");
+                let response = RpcMessage::Response {
+                    id: id.clone(),
+                    outcome,
+                };
+                self.service.out_of_place(response, failure.clone());
                 return refusal(StatusCode::BAD_REQUEST, &id, failure);
             }
         };

@@ -2,15 +2,24 @@
 
 use std::sync::Arc;
 
+use proofhouse_detect::read_lenient;
 use proofhouse_oatf::Direction;
-use proofhouse_protocol::mcp::McpNotification;
-use proofhouse_protocol::rpc::RpcFailure;
+use proofhouse_protocol::mcp::{McpMethod, McpNotification};
+use proofhouse_protocol::rpc::{self, InvalidMessage, RpcFailure, RpcMessage};
 use serde_json::{Value, json};
 
 use super::call::CallReply;
 use super::outlet::MessageOutlet;
 use super::peer::McpPeer;
 use super::service::McpServerService;
+use crate::UnseenKind;
+
+/// What a client sent.
+pub(super) enum Received {
+    Message(RpcMessage),
+    /// A list, of which no more is known.
+    Batch(Vec<Value>),
+}
 
 impl McpServerService {
     /// A notification came.
@@ -47,6 +56,10 @@ impl McpServerService {
         let phase = self
             .context
             .overheard(method, Direction::Request, params, None);
+        if method == McpMethod::ToolsCall.as_str() {
+            let tool = params.get("name").and_then(Value::as_str);
+            self.context.called(tool.unwrap_or_default(), false);
+        }
         self.context
             .warn(&format!("`{method}` was refused: {}", failure.message));
         let outcome = CallReply::Error(failure);
@@ -56,11 +69,69 @@ impl McpServerService {
         outcome
     }
 
+    /// Reads what came: a message or a list of them. What is neither is kept as text.
+    pub(super) fn read(&self, bytes: &[u8]) -> Result<Received, InvalidMessage> {
+        let refused = |kind, invalid: InvalidMessage| {
+            self.context
+                .warn(&format!("a client sent what is {invalid}"));
+            self.no_message(kind, bytes);
+            invalid
+        };
+        let value = match read_lenient(bytes) {
+            Ok((value, None)) => value,
+            Ok((value, Some(mended))) => {
+                self.context
+                    .warn(&format!("a message of a client was {mended}"));
+                value
+            }
+            Err(error) => {
+                let kind = UnseenKind::of_text(bytes);
+                return Err(refused(kind, InvalidMessage::NotJson(error.to_string())));
+            }
+        };
+        match value {
+            Value::Array(messages) => Ok(Received::Batch(messages)),
+            value => rpc::from_value(value)
+                .map(Received::Message)
+                .map_err(|invalid| refused(UnseenKind::NotAMessage, invalid)),
+        }
+    }
+
+    /// Something came that is no message; it is kept as text.
+    pub(super) fn no_message(&self, kind: UnseenKind, bytes: &[u8]) {
+        let length = bytes.len() as u64;
+        self.context
+            .unparsed(kind, Direction::Request, bytes, length);
+    }
+
+    /// A message came where none may come; it is seen all the same.
+    pub(super) fn out_of_place(&self, message: RpcMessage, failure: RpcFailure) {
+        match message {
+            RpcMessage::Request { method, params, .. } => {
+                self.refused(&method, &params, failure);
+            }
+            RpcMessage::Notification { method, params } => {
+                self.context
+                    .warn(&format!("`{method}` was refused: {}", failure.message));
+                self.context
+                    .overheard(&method, Direction::Request, &params, None);
+            }
+            RpcMessage::Response { outcome, .. } => {
+                self.context
+                    .warn(&format!("an answer was refused: {}", failure.message));
+                let (Ok(answer) | Err(answer)) = outcome;
+                self.no_message(UnseenKind::NotAMessage, answer.to_string().as_bytes());
+            }
+        }
+    }
+
     /// An answer to one of our requests came; it is named by the request's method.
     pub(super) fn responded(&self, peer: &McpPeer, id: &Value, outcome: Result<Value, Value>) {
         let Some((method, waiting)) = peer.answered(id) else {
             let warning = format!("an answer to nothing that was asked, with the id {id}");
             self.context.warn(&warning);
+            let (Ok(answer) | Err(answer)) = outcome;
+            self.no_message(UnseenKind::NotAMessage, answer.to_string().as_bytes());
             return;
         };
         let (content, answer) = match outcome {

@@ -117,6 +117,17 @@ impl McpPeer {
         }
     }
 
+    /// Whether the session may have batches.
+    pub(super) fn has_batches(&self) -> bool {
+        McpRevision::parse(&lock(&self.known).version).is_some_and(McpRevision::has_batches)
+    }
+
+    /// Whether the client looks for what is wrong with its arguments in the result of a call.
+    pub(super) fn reads_input_errors_in_results(&self) -> bool {
+        let revision = McpRevision::parse(&lock(&self.known).version);
+        revision.is_none_or(McpRevision::has_input_errors_in_results)
+    }
+
     pub(super) fn level(&self) -> Option<McpLogLevel> {
         lock(&self.known).level
     }

@@ -7,14 +7,15 @@ use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpNotification};
 use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Map, Value, json};
 
-use super::answer::{AcceptedRequest, AnswerScript, finish};
+use super::answer::{AcceptedRequest, AnswerScript, Carried, finish};
 use super::call::{CallReply, ServerCall};
 use super::content::{ContentKind, asks, find, view};
 use super::outlet::{MessageOutlet, OutletClosed};
-use super::results::Built;
+use super::results::{Built, chosen_branch};
 use super::service::{McpServerService, carrier};
 use super::steps::{Ask, DeliveryStep};
 use crate::CarrierKind;
+use crate::branches::of_message;
 
 impl McpServerService {
     /// Plays a call to its end and sends the answer; stops when the client does not want it any
@@ -93,14 +94,16 @@ impl McpServerService {
         phase.delivery.shape(outcome.to_text(&call.id))
     }
 
-    async fn perform(
+    /// Does what has to happen before the answer, and returns that.
+    pub(super) async fn perform(
         self: &Arc<Self>,
         call: &ServerCall,
-        begun: &AcceptedRequest,
+        begun: &mut AcceptedRequest,
         script: &AnswerScript,
         outlet: &MessageOutlet,
     ) -> Result<CallReply, OutletClosed> {
-        let Some((item, _)) = find(&begun.surface, script.kind, &script.name) else {
+        let surface = Arc::clone(&begun.surface);
+        let Some((item, _)) = find(&surface, script.kind, &script.name) else {
             // It was there when the call began, and a surface never changes.
             return Ok(CallReply::Error(RpcFailure::new(
                 rpc::INTERNAL_ERROR,
@@ -111,7 +114,7 @@ impl McpServerService {
             Some(Value::Object(answers)) if call.era == McpEra::Modern => answers.clone(),
             _ => Map::new(),
         };
-        let asks = asks(call, script.kind, item, &begun.surface, &self.context);
+        let asks = asks(call, script.kind, item, &surface, &self.context);
         if call.era == McpEra::Legacy {
             let steps: Vec<&str> = item
                 .steps
@@ -147,8 +150,9 @@ impl McpServerService {
                     }
                 }
                 DeliveryStep::Notify { method, params } => {
+                    let branch = of_message(method, Some(params));
                     let params = self.resolved(params, &view);
-                    self.say(begun, method, &params, outlet).await?;
+                    self.say(begun, method, &params, &branch, outlet).await?;
                 }
                 DeliveryStep::Progress(progress) => {
                     let Some(token) = call.meta("progressToken") else {
@@ -157,8 +161,9 @@ impl McpServerService {
                     let mut params = Map::from_iter([("progressToken".to_owned(), token.clone())]);
                     params.extend(progress.clone());
                     let params = self.resolved(&Value::Object(params), &view);
-                    self.say(begun, McpNotification::Progress.as_str(), &params, outlet)
-                        .await?;
+                    let method = McpNotification::Progress.as_str();
+                    let branch = of_message(method, Some(&Value::Object(progress.clone())));
+                    self.say(begun, method, &params, &branch, outlet).await?;
                 }
                 DeliveryStep::Log(message) => {
                     let level = message.get("level").and_then(Value::as_str);
@@ -166,14 +171,18 @@ impl McpServerService {
                         .and_then(McpLogLevel::parse)
                         .unwrap_or(McpLogLevel::Info);
                     if call.level.is_some_and(|least| level >= least) {
-                        let params = self.resolved(&Value::Object(message.clone()), &view);
-                        self.say(begun, McpNotification::Message.as_str(), &params, outlet)
-                            .await?;
+                        let message = Value::Object(message.clone());
+                        let params = self.resolved(&message, &view);
+                        let method = McpNotification::Message.as_str();
+                        let branch = of_message(method, Some(&message));
+                        self.say(begun, method, &params, &branch, outlet).await?;
                     }
                 }
             }
         }
         let view = view(&script.view, &answers, None);
+        let branch = chosen_branch(item, &view);
+        begun.carried = Carried::One(script.kind.carrier(), script.name.clone(), branch);
         let result = match self.build(script.kind, item, &view) {
             Built::Ready(result) => result,
             Built::Generated { prompt, otherwise } => {
@@ -186,10 +195,7 @@ impl McpServerService {
         };
         let cacheable = script.kind == ContentKind::Resource;
         Ok(CallReply::Result(finish(
-            result,
-            call.era,
-            &begun.surface,
-            cacheable,
+            result, call.era, &surface, cacheable,
         )))
     }
 
@@ -199,6 +205,7 @@ impl McpServerService {
         begun: &AcceptedRequest,
         method: &str,
         params: &Value,
+        branch: &Value,
         outlet: &MessageOutlet,
     ) -> Result<(), OutletClosed> {
         self.context
@@ -206,7 +213,9 @@ impl McpServerService {
         let bare = (!params.is_null()).then_some(params);
         let text = rpc::notification(method, bare).to_string();
         outlet.send(&text, self.patience()).await?;
-        self.context.delivered(CarrierKind::Notification, method);
+        let kind = CarrierKind::Notification;
+        self.context
+            .delivered_branch(&begun.phase, kind, method, branch);
         Ok(())
     }
 
@@ -232,7 +241,9 @@ impl McpServerService {
         self.context
             .sent(&begun.phase, &ask.method, Direction::Request, &params, None);
         outlet.send(&text, self.patience()).await?;
-        self.context.delivered(carrier(&ask.method), &ask.method);
+        let kind = carrier(&ask.method);
+        self.context
+            .delivered_branch(&begun.phase, kind, &ask.method, &ask.branch());
         let patience = self.context.limits().response_timeout;
         match tokio::time::timeout(patience, answer).await {
             Ok(Ok(answer)) => Ok(Some(answer)),
@@ -241,7 +252,8 @@ impl McpServerService {
                 let warning = format!("the client did not answer `{}` in time", ask.method);
                 self.context.warn(&warning);
                 let params = json!({"requestId": id, "reason": "no answer in time"});
-                self.say(begun, McpNotification::Cancelled.as_str(), &params, outlet)
+                let method = McpNotification::Cancelled.as_str();
+                self.say(begun, method, &params, &Value::Null, outlet)
                     .await?;
                 Ok(None)
             }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::content::ContentKind;
 use super::service::McpServerService;
 use super::surface::{SurfaceItem, has_templates};
+use crate::branches;
 
 /// A result, or how to come by it.
 pub(super) enum Built {
@@ -99,6 +100,18 @@ impl McpServerService {
 /// The response that answers a request.
 pub(super) fn choose<'i>(item: &'i SurfaceItem, view: &Value) -> Option<&'i ResponseEntry> {
     select_response(&item.responses, view)
+}
+
+/// The branch of an item that answers a request; `null` when there is none.
+pub(super) fn chosen_branch(item: &SurfaceItem, view: &Value) -> Value {
+    match (choose(item, view), &item.content) {
+        (Some(entry), _) if entry.content.is_some() || item.content.is_none() => {
+            branches::of_entry(entry)
+        }
+        (_, Some(content)) => json!({"content": content}),
+        (Some(entry), None) => branches::of_entry(entry),
+        (None, None) => Value::Null,
+    }
 }
 
 /// An object is the whole result, a list is its content, a text is a list of one.

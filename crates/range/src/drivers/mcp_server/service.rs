@@ -19,6 +19,7 @@ use super::peer::McpPeer;
 use super::rounds::Rounds;
 use super::streams::STANDALONE;
 use super::surface::OfferedSurface;
+use crate::branches::of_message;
 use crate::phases::{PhaseEntry, PhaseView};
 use crate::{ActorContext, CarrierKind};
 
@@ -245,7 +246,8 @@ impl McpServerService {
         if reached {
             self.context
                 .sent(phase, method, Direction::Response, params, None);
-            self.context.delivered(CarrierKind::Notification, method);
+            let (kind, branch) = (CarrierKind::Notification, of_message(method, Some(params)));
+            self.context.delivered_branch(phase, kind, method, &branch);
         }
         reached
     }
@@ -276,7 +278,8 @@ impl McpServerService {
         if reached {
             self.context
                 .sent(phase, method, Direction::Request, params, None);
-            self.context.delivered(carrier(method), method);
+            let (kind, branch) = (carrier(method), of_message(method, Some(params)));
+            self.context.delivered_branch(phase, kind, method, &branch);
         } else {
             self.undelivered(method);
         }
@@ -323,7 +326,7 @@ impl McpServerService {
 }
 
 /// What a request of ours carries.
-pub(super) fn carrier(method: &str) -> CarrierKind {
+pub(crate) fn carrier(method: &str) -> CarrierKind {
     match McpMethod::parse(method) {
         Some(McpMethod::SamplingCreateMessage) => CarrierKind::Sampling,
         Some(McpMethod::ElicitationCreate) => CarrierKind::Elicitation,

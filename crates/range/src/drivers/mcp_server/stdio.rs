@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use proofhouse_detect::read_lenient;
+use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, McpMethod, era_of, meta};
 use proofhouse_protocol::rpc::{self, RpcFailure, RpcMessage};
 use proofhouse_wire::{LineReader, WireLine};
@@ -12,9 +14,11 @@ use super::answer::RemainingWork;
 use super::call::{CallReply, ServerCall};
 use super::envelope;
 use super::http::listen;
+use super::incoming::Received;
 use super::outlet::{MessageOutlet, StdoutLines};
 use super::peer::McpPeer;
 use super::service::McpServerService;
+use crate::UnseenKind;
 
 /// Serves one client until it is gone or the run is over.
 pub(super) async fn serve(
@@ -35,15 +39,19 @@ pub(super) async fn serve(
         };
         let text = match line {
             Ok(Some(WireLine::Whole(text))) => text,
+            // The last line may lack its end; it is a message if it can be read as one.
+            Ok(Some(WireLine::Cut(text))) if read_lenient(&text).is_ok() => text,
             Ok(Some(WireLine::Cut(text))) => {
                 context.warn(&format!(
                     "the input ended in a line of {} bytes",
                     text.len()
                 ));
+                service.no_message(UnseenKind::CutOff, &text);
                 return;
             }
             Ok(Some(WireLine::TooLong { bytes })) => {
                 context.warn(&format!("a line of {bytes} bytes was passed over"));
+                context.unparsed(UnseenKind::TooLong, Direction::Request, b"", bytes);
                 let failure = RpcFailure::new(rpc::INVALID_REQUEST, "the message is too large");
                 say(
                     service,
@@ -59,17 +67,20 @@ pub(super) async fn serve(
                 return;
             }
         };
-        match rpc::parse(&text) {
-            Ok(message) => {
+        match service.read(&text) {
+            Ok(Received::Message(message)) => {
                 tokio::select! {
                     () = context.over().cancelled() => return,
                     () = take(service, &peer, &lines, message) => {}
                 }
             }
-            Err(invalid) => {
-                context.warn(&format!("a client sent what is {invalid}"));
-                say(service, &lines, &invalid.to_response().to_string()).await;
+            Ok(Received::Batch(messages)) => {
+                tokio::select! {
+                    () = context.over().cancelled() => return,
+                    () = take_batch(service, &peer, &lines, messages) => {}
+                }
             }
+            Err(invalid) => say(service, &lines, &invalid.to_response().to_string()).await,
         }
     }
 }
@@ -78,6 +89,46 @@ async fn say(service: &McpServerService, lines: &Arc<StdoutLines>, text: &str) {
     let outlet = MessageOutlet::Lines(Arc::clone(lines));
     // A client that is gone is noticed by the reader.
     let _ = outlet.send(text, service.patience()).await;
+}
+
+async fn take_batch(
+    service: &Arc<McpServerService>,
+    peer: &Arc<McpPeer>,
+    lines: &Arc<StdoutLines>,
+    messages: Vec<Value>,
+) {
+    let call = |id, method, params| ServerCall {
+        id,
+        method,
+        params,
+        era: McpEra::Legacy,
+        peer: Some(Arc::clone(peer)),
+        capabilities: peer.capabilities(),
+        level: Some(peer.level().unwrap_or(McpLogLevel::Debug)),
+        origin: "stdio".to_owned(),
+    };
+    let batch = match service.take_batch(peer, messages, call).await {
+        Ok(batch) if batch.is_quiet() => return,
+        Ok(batch) => batch,
+        Err(failure) => {
+            let text = CallReply::Error(failure).to_text(&Value::Null);
+            return say(service, lines, &text).await;
+        }
+    };
+    let is_ready = batch.is_ready();
+    let (background, outlet) = (Arc::clone(service), MessageOutlet::Lines(Arc::clone(lines)));
+    let answering = async move {
+        let (text, advances) = background.answer_batch(batch, &outlet).await;
+        let _ = outlet.send(&text, background.patience()).await;
+        drop(advances);
+    };
+    if is_ready {
+        answering.await;
+    } else if !service.spawn(answering) {
+        let failure = RpcFailure::new(rpc::INTERNAL_ERROR, "too many calls at a time");
+        let text = CallReply::Error(failure).to_text(&Value::Null);
+        say(service, lines, &text).await;
+    }
 }
 
 async fn take(

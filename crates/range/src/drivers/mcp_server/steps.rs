@@ -6,6 +6,8 @@ use proofhouse_oatf::parse_duration;
 use proofhouse_protocol::mcp::McpMethod;
 use serde_json::{Map, Value, json};
 
+use crate::branches;
+
 /// The longest a step may pause, whatever the document says.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// The most steps of one list; the rest is left out.
@@ -44,6 +46,11 @@ pub(super) struct Ask {
 }
 
 impl Ask {
+    /// What it is in the exposure.
+    pub(super) fn branch(&self) -> Value {
+        branches::of_message(&self.method, Some(&self.params))
+    }
+
     /// What the client must have declared to be asked.
     pub(super) fn capability(&self) -> Option<&'static str> {
         McpMethod::parse(&self.method).and_then(McpMethod::client_capability)

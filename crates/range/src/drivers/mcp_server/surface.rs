@@ -6,6 +6,7 @@ use proofhouse_oatf::{Fragment, ResponseEntry};
 use proofhouse_protocol::mcp::header_arguments;
 use serde_json::{Map, Value, json};
 
+use super::arguments::{ArgumentFault, ArgumentSchema};
 use super::steps::{self, DeliveryStep};
 use super::uri_template;
 
@@ -56,16 +57,22 @@ pub(super) struct SurfaceItem {
     pub(super) completions: Map<String, Value>,
     /// Arguments that the modern era mirrors in headers: the argument and the header's last part.
     pub(super) header_arguments: Vec<(String, String)>,
+    /// What arguments are checked against, if they are.
+    arguments: ArgumentSchema,
 }
 
 /// Keys of items that are ours and never go over the wire.
-const OWN_KEYS: [&str; 5] = [
+const OWN_KEYS: [&str; 6] = [
     "responses",
     "content",
     "x-steps",
     "x-requires",
     "x-completions",
+    LENIENT,
 ];
+
+/// Says that a tool takes any arguments, whatever its schema says.
+const LENIENT: &str = "x-proofhouse-lenient";
 
 impl OfferedSurface {
     pub(super) fn of(state: &Value) -> Self {
@@ -77,6 +84,18 @@ impl OfferedSurface {
         let prompts = list("prompts", "name");
         for tool in &mut tools.items {
             tool.complete_as_tool();
+        }
+        for (tool, written) in tools.items.iter_mut().zip(items(state, "tools")) {
+            if written.get(LENIENT).and_then(Value::as_bool) == Some(true) {
+                continue;
+            }
+            match ArgumentSchema::of(tool.listed.get("inputSchema")) {
+                Ok(schema) => tool.arguments = schema,
+                Err(reason) => warnings.push(format!(
+                    "tools `{}`: arguments are not checked: {reason}",
+                    tool.name
+                )),
+            }
         }
         let elicitations = entries(state.get("elicitations"), "elicitations", &mut warnings);
         Self {
@@ -194,12 +213,18 @@ impl SurfaceItem {
                 .map(|(argument, header)| (argument.to_owned(), header.to_owned()))
                 .collect(),
             content: value.get("content").cloned(),
+            arguments: ArgumentSchema::default(),
             completions: map("x-completions"),
             name,
             listed,
             steps,
             requires,
         }
+    }
+
+    /// Whether the arguments of a call are what the tool's schema allows.
+    pub(super) fn check_arguments(&self, arguments: Option<&Value>) -> Result<(), ArgumentFault> {
+        self.arguments.check(arguments)
     }
 
     /// Clients refuse a whole list for one tool without a schema, so a missing one is filled in.
@@ -210,6 +235,11 @@ impl SurfaceItem {
             map.insert("inputSchema".to_owned(), json!({"type": "object"}));
         }
     }
+}
+
+fn items<'s>(state: &'s Value, list: &str) -> impl Iterator<Item = &'s Value> + use<'s> {
+    let items = state.get(list).and_then(Value::as_array);
+    items.into_iter().flatten()
 }
 
 fn entries(value: Option<&Value>, place: &str, warnings: &mut Vec<String>) -> Vec<ResponseEntry> {

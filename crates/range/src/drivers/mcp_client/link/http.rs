@@ -11,9 +11,11 @@ use tokio::task::JoinSet;
 
 use crate::delivery::DeliveryModifiers;
 use crate::drivers::client::post::Poster;
+use crate::facts::UnseenKind;
 
 use super::{
-    Arrival, Inbound, LinkEnd, MessageOrigin, OutgoingMessage, SendError, Sender, flood, messages,
+    Arrival, Garbage, Inbound, LinkEnd, MessageOrigin, OutgoingMessage, SendError, Sender, flood,
+    messages,
 };
 
 /// Requests under way; a server that does not answer is not sent more.
@@ -204,7 +206,7 @@ impl Post {
                     }
                     LinkEnd::default()
                 }
-                Err(error) => failed(&error),
+                Err(error) => self.unread(&error).await,
             };
         }
         let mut progress = StreamProgress::default();
@@ -258,9 +260,22 @@ impl Post {
                     }
                 }
                 Ok(None) => return LinkEnd::default(),
-                Err(error) => return failed(&error),
+                // One that can be resumed has lost nothing yet.
+                Err(error) if progress.last_id.is_some() || self.id.is_none() => {
+                    return failed(&error);
+                }
+                Err(error) => return self.unread(&error).await,
             }
         }
+    }
+
+    /// An answer could not be read to its end.
+    async fn unread(&self, error: &ClientError) -> LinkEnd {
+        if let Some(kind) = UnseenKind::of_answer(error) {
+            let garbage = Garbage::lost(kind, error.to_string(), 0);
+            self.to.push(Arrival::Garbage(garbage)).await;
+        }
+        failed(error)
     }
 
     async fn get(&self, last: Option<&str>) -> Result<StreamedResponse, ClientError> {

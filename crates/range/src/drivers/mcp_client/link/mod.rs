@@ -3,12 +3,14 @@
 mod http;
 mod stdio;
 
+use proofhouse_detect::read_lenient;
 use proofhouse_protocol::mcp::McpNotification;
 use proofhouse_protocol::rpc;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::delivery::DeliveryModifiers;
+use crate::facts::UnseenKind;
 
 pub(super) use http::HttpLink;
 pub(super) use stdio::StdioLink;
@@ -45,9 +47,42 @@ pub(super) enum Arrival {
     /// A message: JSON, and no more is known of it.
     Message(Value),
     /// Something that is no message.
-    Garbage(String),
+    Garbage(Garbage),
     /// Nothing more comes from there.
     Ended(LinkEnd),
+}
+
+/// Something that is no message.
+#[derive(Debug)]
+pub(super) struct Garbage {
+    pub(super) kind: UnseenKind,
+    /// What it is, for people.
+    pub(super) told: String,
+    /// As much of it as is there.
+    pub(super) bytes: Vec<u8>,
+    /// How long it was.
+    pub(super) length: u64,
+}
+
+impl Garbage {
+    fn whole(kind: UnseenKind, told: String, bytes: &[u8]) -> Self {
+        Self {
+            kind,
+            told,
+            bytes: bytes.to_vec(),
+            length: bytes.len() as u64,
+        }
+    }
+
+    /// Something of which nothing was kept.
+    fn lost(kind: UnseenKind, told: String, length: u64) -> Self {
+        Self {
+            kind,
+            told,
+            bytes: Vec::new(),
+            length,
+        }
+    }
 }
 
 /// Why nothing more comes.
@@ -137,22 +172,26 @@ fn flood(delivery: &DeliveryModifiers) -> impl Iterator<Item = String> + use<> {
 
 /// Messages in a text: one, or a batch of them.
 fn messages(text: &[u8], max_batch: usize) -> Vec<Arrival> {
-    match serde_json::from_slice(text) {
-        Ok(Value::Array(batch)) => {
-            let mut all: Vec<Arrival> = Vec::new();
-            let excess = batch.len() > max_batch;
-            all.extend(batch.into_iter().take(max_batch).map(Arrival::Message));
-            if excess {
-                all.push(Arrival::Garbage(format!(
-                    "a batch of more than {max_batch}"
-                )));
+    match read_lenient(text) {
+        Ok((Value::Array(batch), _)) => {
+            let mut batch = batch.into_iter();
+            let taken = batch.by_ref().take(max_batch);
+            let mut all: Vec<Arrival> = taken.map(Arrival::Message).collect();
+            let rest: Vec<Value> = batch.collect();
+            if !rest.is_empty() {
+                let told = format!("a batch of more than {max_batch}");
+                let rest = Value::Array(rest).to_string();
+                let garbage = Garbage::whole(UnseenKind::TooMany, told, rest.as_bytes());
+                all.push(Arrival::Garbage(garbage));
             }
             all
         }
-        Ok(value) => vec![Arrival::Message(value)],
+        Ok((value, _)) => vec![Arrival::Message(value)],
         Err(error) => {
             let start = String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned();
-            vec![Arrival::Garbage(format!("not JSON ({error}): {start}"))]
+            let told = format!("not JSON ({error}): {start}");
+            let garbage = Garbage::whole(UnseenKind::of_text(text), told, text);
+            vec![Arrival::Garbage(garbage)]
         }
     }
 }

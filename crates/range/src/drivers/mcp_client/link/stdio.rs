@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proofhouse_detect::read_lenient;
 use proofhouse_wire::{Child, LineReader, ProcessError, Spawn, WireLimits, WireLine};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
@@ -9,9 +10,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::drivers::client::post::pieces;
+use crate::facts::UnseenKind;
 
 use super::{
-    Arrival, Inbound, LinkEnd, MessageOrigin, OutgoingMessage, SendError, Sender, flood, messages,
+    Arrival, Garbage, Inbound, LinkEnd, MessageOrigin, OutgoingMessage, SendError, Sender, flood,
+    messages,
 };
 
 /// Messages that wait for a server that does not read.
@@ -119,16 +122,19 @@ async fn read(mut lines: LineReader<BufReader<ChildStdout>>, inbound: Sender, ma
         let mut end = LinkEnd::default();
         let all = match lines.next().await {
             Ok(Some(WireLine::Whole(line))) => messages(&line, max_batch),
+            // The last line may lack its end; it is a message if it can be read as one.
+            Ok(Some(WireLine::Cut(line))) if read_lenient(&line).is_ok() => {
+                messages(&line, max_batch)
+            }
             Ok(Some(WireLine::Cut(line))) => {
-                vec![Arrival::Garbage(format!(
-                    "a line without an end, of {} bytes",
-                    line.len()
-                ))]
+                let told = format!("a line without an end, of {} bytes", line.len());
+                let garbage = Garbage::whole(UnseenKind::CutOff, told, &line);
+                vec![Arrival::Garbage(garbage)]
             }
             Ok(Some(WireLine::TooLong { bytes })) => {
-                vec![Arrival::Garbage(format!(
-                    "a line of {bytes} bytes, which is too long"
-                ))]
+                let told = format!("a line of {bytes} bytes, which is too long");
+                let garbage = Garbage::lost(UnseenKind::TooLong, told, bytes);
+                vec![Arrival::Garbage(garbage)]
             }
             Ok(None) => vec![],
             Err(error) => {

@@ -1,0 +1,160 @@
+//! What a driver tells of its actor besides messages: what reached the subject, and what could not be taken in.
+
+use std::borrow::Cow;
+
+use proofhouse_detect::{TraceMessage, UNPARSED, text_is_enough};
+use proofhouse_oatf::{Direction, Mode, Protocol, interpolate_value};
+use proofhouse_protocol::base64;
+use serde_json::{Value, json};
+
+use crate::actor::ActorContext;
+use crate::branches::{self, of_message};
+use crate::exposure::{CarrierKind, is_armed};
+use crate::facts::{SeenCall, UnseenKind, UnseenMessage};
+use crate::phases::PhaseView;
+use crate::weight::Weight;
+
+/// How much is told of what the subject sent.
+const MAX_EXCERPT_CHARS: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
+/// How much is kept of something that is no message.
+const MAX_UNPARSED_BYTES: usize = 1 << 20;
+
+impl ActorContext {
+    /// Something that carries a part of the attack, as the phase that holds now has it, reached the
+    /// subject.
+    pub fn delivered(&self, kind: CarrierKind, name: &str) {
+        self.delivered_in(&self.phase(), kind, name);
+    }
+
+    /// The same, as `phase` has it: an answer belongs to the phase that was asked. All that the state may show through
+    /// this carrier counts as shown; where only one branch of it was, use [`delivered_branch`](Self::delivered_branch).
+    pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
+        let branches = branches::branches(&phase.state, kind, name);
+        let armed = match &branches[..] {
+            [] => self.is_armed(phase, kind, name, &of_message(name, None)),
+            branches => branches
+                .iter()
+                .any(|branch| self.is_armed(phase, kind, name, branch)),
+        };
+        self.count_delivery(kind, name, armed);
+    }
+
+    /// One branch of what a carrier may show reached the subject: the entry of a dispatch list that was chosen, or
+    /// a message of our own accord. `null` when nothing of the document was shown.
+    pub(crate) fn delivered_branch(
+        &self,
+        phase: &PhaseView,
+        kind: CarrierKind,
+        name: &str,
+        branch: &Value,
+    ) {
+        let armed = self.is_armed(phase, kind, name, branch);
+        self.count_delivery(kind, name, armed);
+    }
+
+    fn is_armed(&self, phase: &PhaseView, kind: CarrierKind, name: &str, branch: &Value) -> bool {
+        let disguise = self.inner.phases.with(|phases| phases.disguise().cloned());
+        is_armed(disguise.as_ref(), phase, kind, name, branch)
+            && match &self.inner.shared.twin_baseline {
+                Some(baseline) => {
+                    let resolve = |value: &Value| self.resolved_quietly(value);
+                    !baseline.shows(&self.inner.name, kind, name, branch, resolve)
+                }
+                None => self.carries_attack(),
+            }
+    }
+
+    fn count_delivery(&self, kind: CarrierKind, name: &str, armed: bool) {
+        let shared = &self.inner.shared;
+        shared.ledger.delivered(&self.inner.name, kind, name, armed);
+        if armed {
+            shared.facts.armed_delivery();
+        }
+    }
+
+    fn resolved_quietly(&self, value: &Value) -> Value {
+        let extractors = self.inner.shared.extractors.seen_by(&self.inner.name);
+        interpolate_value(value, &extractors, None, None).0
+    }
+
+    /// A tool call came, and there is such a tool and its schema allows the arguments, or not.
+    pub fn called(&self, tool: &str, valid: bool) {
+        self.inner.shared.facts.called(SeenCall {
+            actor: self.inner.name.clone(),
+            tool: tool.chars().take(MAX_NAME_CHARS).collect(),
+            valid,
+        });
+    }
+
+    /// The peer answered, and not in the protocol.
+    pub fn spoke_otherwise(&self, why: &str) {
+        let why = why.chars().take(MAX_EXCERPT_CHARS).collect();
+        let facts = &self.inner.shared.facts;
+        facts.spoke_otherwise(&self.inner.name, why);
+    }
+
+    /// The peer answered what was asked of it with an error that is no message of the protocol.
+    pub fn answered_with_error(&self, error: &str) {
+        let error = error.chars().take(MAX_EXCERPT_CHARS).collect();
+        let facts = &self.inner.shared.facts;
+        facts.answered_with_error(&self.inner.name, error);
+    }
+
+    /// Something came from the subject that cannot be taken in as a message, `length` bytes of which these are as many
+    /// as are there. It becomes an entry of the trace, is judged as text by the indicators that can, and is told at the
+    /// end.
+    pub fn unparsed(&self, kind: UnseenKind, direction: Direction, bytes: &[u8], length: u64) {
+        let kept = &bytes[..bytes.len().min(MAX_UNPARSED_BYTES)];
+        let text = String::from_utf8_lossy(kept);
+        let is_whole = kept.len() as u64 == length;
+        let is_text = matches!(text, Cow::Borrowed(_));
+        let mut raw = json!({"problem": kind.as_str(), "bytes": length});
+        // A secret would be in there unrecognised.
+        if !is_text && !self.inner.shared.recorder.has_secrets() {
+            raw["base64"] = base64::encode(kept).into();
+        }
+        let content = Value::String(text.into_owned());
+        self.overheard_weighing(UNPARSED, direction, &content, Some(raw), Weight::Own);
+        let shared = &self.inner.shared;
+        let message = TraceMessage {
+            actor: Some(self.inner.name.clone()),
+            direction: Some(direction),
+            ..TraceMessage::new(self.inner.protocol.clone(), UNPARSED, Value::Null)
+        };
+        let indicators = shared.document.attack.indicators();
+        let judged_as_text = is_whole && is_text && text_is_enough(indicators, &message);
+        // Secrets go first: one that is cut in two is not found any more.
+        let text = content.as_str().unwrap_or_default();
+        let start = text.char_indices().nth(10 * MAX_EXCERPT_CHARS);
+        let excerpt = match start {
+            Some((end, _)) => shared
+                .recorder
+                .redact(&format!("{}…", &text[..end]))
+                .into_owned(),
+            None => shared.recorder.redact(text).into_owned(),
+        };
+        let excerpt: String = excerpt.chars().take(MAX_EXCERPT_CHARS).collect();
+        self.spoke_otherwise(&format!("{}: {excerpt}", kind.as_str()));
+        shared.facts.unseen(UnseenMessage {
+            actor: self.inner.name.clone(),
+            kind,
+            bytes: length,
+            excerpt,
+            judged_as_text,
+        });
+    }
+
+    /// A frontend says what a user would say, and carries an attack only where nobody else does.
+    fn carries_attack(&self) -> bool {
+        let actors = self.inner.shared.document.attack.execution.actors();
+        let is_frontend = |mode: &Mode| mode.is_client() && mode.protocol() == Protocol::AgUi;
+        !is_frontend(&self.inner.mode) || actors.iter().all(|actor| is_frontend(&actor.mode))
+    }
+
+    /// Something that carries a part of the attack may be delivered; when it never is, the report
+    /// says so.
+    pub fn planned(&self, kind: CarrierKind, name: &str) {
+        self.inner.shared.ledger.plan(&self.inner.name, kind, name);
+    }
+}

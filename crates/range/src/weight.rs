@@ -1,0 +1,236 @@
+//! What a message says about who sent it: that the peer is there, that the subject acted, or that something failed.
+
+use proofhouse_oatf::{Direction, Mode, Protocol};
+use proofhouse_protocol::a2a::values::state_of;
+use proofhouse_protocol::a2a::{A2aMethod, A2aTaskState, CARD_EVENT};
+use proofhouse_protocol::ag_ui::{AgUiEventType, INPUT_EVENT};
+use proofhouse_protocol::mcp::{McpMethod, McpNotification};
+use serde_json::Value;
+
+/// How much of an error is told.
+const MAX_TOLD_CHARS: usize = 200;
+
+/// What a message of the protocol says about who sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// Nothing: it is our own.
+    Own,
+    /// That the peer is there and knows the protocol.
+    Contact,
+    /// That the subject did something of its own accord, or answered.
+    Act,
+    /// That what was asked for failed.
+    Error(String),
+}
+
+/// What a message says about who sent it. Housekeeping, such as lists, handshakes and polls, is done by libraries and
+/// not by models.
+pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content: &Value) -> Weight {
+    match (mode.protocol(), mode.is_server(), direction) {
+        (Protocol::Mcp, true, Direction::Request) => match McpMethod::parse(operation) {
+            Some(
+                McpMethod::ToolsCall
+                | McpMethod::ResourcesRead
+                | McpMethod::PromptsGet
+                | McpMethod::CompletionComplete,
+            ) => Weight::Act,
+            _ => Weight::Contact,
+        },
+        (Protocol::Mcp, ..) => match McpMethod::parse(operation) {
+            Some(
+                McpMethod::Initialize
+                | McpMethod::ServerDiscover
+                | McpMethod::Ping
+                | McpMethod::RootsList,
+            ) => Weight::Contact,
+            None if operation.starts_with(McpNotification::PREFIX) => Weight::Contact,
+            _ => act_or_error(content),
+        },
+        (Protocol::A2a, true, _) => match A2aMethod::parse(operation) {
+            Some((A2aMethod::SendMessage | A2aMethod::StreamMessage, _)) => Weight::Act,
+            _ => Weight::Contact,
+        },
+        (Protocol::A2a, false, _) if operation == CARD_EVENT => Weight::Contact,
+        (Protocol::A2a, false, _) => match state_of(content).and_then(A2aTaskState::parse) {
+            Some(A2aTaskState::Submitted | A2aTaskState::Working) => Weight::Contact,
+            Some(A2aTaskState::Failed) => Weight::Error(told(content, "the task failed")),
+            _ => act_or_error(content),
+        },
+        // A frontend's inputs and results are its own.
+        (Protocol::AgUi, _, Direction::Request) => Weight::Own,
+        // What is no event is told by the driver.
+        (Protocol::AgUi, _, _) if operation == INPUT_EVENT => Weight::Own,
+        (Protocol::AgUi, _, _) => {
+            let kind = content.get("type").and_then(Value::as_str);
+            match kind.and_then(AgUiEventType::parse) {
+                Some(AgUiEventType::RunError) => Weight::Error(told(content, "the run failed")),
+                Some(
+                    AgUiEventType::RunStarted
+                    | AgUiEventType::RunFinished
+                    | AgUiEventType::StepStarted
+                    | AgUiEventType::StepFinished,
+                ) => Weight::Contact,
+                _ => Weight::Act,
+            }
+        }
+        (_, _, Direction::Request | Direction::Response) => act_or_error(content),
+    }
+}
+
+/// An error object of JSON-RPC is no answer.
+fn act_or_error(content: &Value) -> Weight {
+    let is_error = content.get("code").is_some_and(Value::is_i64)
+        && content.get("message").is_some_and(Value::is_string);
+    if is_error {
+        Weight::Error(told(content, "an error"))
+    } else {
+        Weight::Act
+    }
+}
+
+/// What an error says, cut to what people read.
+fn told(content: &Value, otherwise: &str) -> String {
+    let text = match content.get("message") {
+        Some(Value::String(text)) => text.clone(),
+        _ => content
+            .pointer("/status/message/parts/0/text")
+            .and_then(Value::as_str)
+            .unwrap_or(otherwise)
+            .to_owned(),
+    };
+    text.chars().take(MAX_TOLD_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn housekeeping_and_errors_are_no_acts() {
+        let error = json!({"code": -32603, "message": "model down"});
+        let failed = json!({"kind": "task", "status": {"state": "failed",
+            "message": {"parts": [{"kind": "text", "text": "model down"}]}}});
+        let down = || Weight::Error("model down".to_owned());
+        for (mode, operation, direction, content, weight) in [
+            (
+                Mode::McpServer,
+                "tools/list",
+                Direction::Request,
+                json!({}),
+                Weight::Contact,
+            ),
+            (
+                Mode::McpServer,
+                "tools/call",
+                Direction::Request,
+                json!({}),
+                Weight::Act,
+            ),
+            (
+                Mode::McpServer,
+                "sampling/createMessage",
+                Direction::Response,
+                error.clone(),
+                down(),
+            ),
+            (
+                Mode::McpServer,
+                "elicitation/create",
+                Direction::Response,
+                json!({"action": "decline"}),
+                Weight::Act,
+            ),
+            (
+                Mode::McpServer,
+                "roots/list",
+                Direction::Response,
+                json!({"roots": []}),
+                Weight::Contact,
+            ),
+            (
+                Mode::McpClient,
+                "server/discover",
+                Direction::Response,
+                error.clone(),
+                Weight::Contact,
+            ),
+            (
+                Mode::McpClient,
+                "tools/call",
+                Direction::Response,
+                json!({"content": []}),
+                Weight::Act,
+            ),
+            (
+                Mode::A2aServer,
+                "tasks/get",
+                Direction::Request,
+                json!({}),
+                Weight::Contact,
+            ),
+            (
+                Mode::A2aServer,
+                "message/send",
+                Direction::Request,
+                json!({}),
+                Weight::Act,
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                failed,
+                down(),
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                error,
+                down(),
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                json!({"kind": "message", "parts": []}),
+                Weight::Act,
+            ),
+            (
+                Mode::AgUiClient,
+                "run_agent_input",
+                Direction::Request,
+                json!({}),
+                Weight::Own,
+            ),
+            (
+                Mode::AgUiClient,
+                "run_error",
+                Direction::Response,
+                json!({"type": "RUN_ERROR", "message": "model down"}),
+                down(),
+            ),
+            (
+                Mode::AgUiClient,
+                "run_finished",
+                Direction::Response,
+                json!({"type": "RUN_FINISHED"}),
+                Weight::Contact,
+            ),
+            (
+                Mode::AgUiClient,
+                "text_message_content",
+                Direction::Response,
+                json!({"type": "TEXT_MESSAGE_CONTENT"}),
+                Weight::Act,
+            ),
+        ] {
+            assert_eq!(
+                weigh(&mode, operation, direction, &content),
+                weight,
+                "{mode} {operation}"
+            );
+        }
+    }
+}

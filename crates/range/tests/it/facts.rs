@@ -1,0 +1,577 @@
+//! What a verdict rests on: whether the payload itself went out, whether every message was seen, and whether the
+//! protocol was spoken.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proofhouse_oatf::Document;
+use proofhouse_range::{
+    CarrierKind, RunOptions, RunReport, SeenCall, SpokenProtocol, UNPARSED, UnseenKind,
+};
+use proofhouse_wire::server::{Reply, ReplyBody};
+use proofhouse_wire::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::client_support;
+use crate::mcp_support::*;
+
+/// A document of the library and its control.
+fn with_control(slug: &str) -> (Document, Document) {
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let read = |ending: &str| {
+        #[expect(clippy::disallowed_methods, reason = "a file of this project")]
+        let text = std::fs::read_to_string(scenarios.join(format!("{slug}{ending}"))).unwrap();
+        proofhouse_oatf::load(&text).unwrap().document
+    };
+    (read(".yaml"), read(".twin.yaml"))
+}
+
+/// One call of a tool of a document, played beside its control.
+async fn called(slug: &str, tool: &str, arguments: Value) -> RunReport {
+    let (document, twin) = with_control(slug);
+    let options = RunOptions {
+        twin: Some(Arc::new(twin)),
+        ..options()
+    };
+    let stage = Stage::with(document, options).await;
+    let mut http = Http::initialized(&stage.url, json!({})).await;
+    http.call("tools/call", json!({"name": tool, "arguments": arguments}))
+        .await;
+    stage.finish().await
+}
+
+fn armed(report: &RunReport, kind: CarrierKind) -> u64 {
+    let carriers = report.exposure.carriers.iter();
+    let of_kind = carriers.filter(|carrier| carrier.kind == kind);
+    of_kind.map(|carrier| carrier.armed).sum()
+}
+
+#[tokio::test]
+async fn only_the_branch_that_was_served_counts_as_delivered() {
+    let error_wants_token = "response_fabrication/PH-010-error-wants-token";
+    let endless = "availability_disruption/PH-033-endless-pages";
+    for (slug, tool, arguments, reached) in [
+        (
+            error_wants_token,
+            "get_build_status",
+            json!({"project": "a"}),
+            true,
+        ),
+        (
+            error_wants_token,
+            "get_build_status",
+            json!({"project": "a", "auth_token": "x"}),
+            false,
+        ),
+        (endless, "read_entries", json!({"page": 1}), true),
+        (endless, "read_entries", json!({"page": 99}), false),
+        (endless, "read_entries", json!({"zzz": 1}), false),
+        (endless, "count_entries", json!({}), false),
+        (endless, "no_such_tool", json!({}), false),
+    ] {
+        let report = called(slug, tool, arguments.clone()).await;
+        assert_eq!(report.exposure.reached, reached, "{tool} {arguments}");
+        let responses = armed(&report, CarrierKind::ToolResponse);
+        assert_eq!(responses > 0, reached, "{tool} {arguments}");
+    }
+}
+
+const STRICT: &str = r#"{"tools": [{"name": "add", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}},
+    "required": ["n"], "additionalProperties": false}, "responses": [{"content": "added"}]},
+    {"name": "loose", "x-proofhouse-lenient": true, "inputSchema": {"type": "object", "required": ["n"]},
+    "responses": [{"content": "done"}]}]}"#;
+
+#[tokio::test]
+async fn arguments_are_checked_against_the_schema_that_is_announced() {
+    let state: Value = serde_json::from_str(STRICT).unwrap();
+    let phases = json!([
+        {"name": "before", "state": state, "trigger": {"event": "tools/call", "count": 3}},
+        {"name": "after"},
+    ]);
+    let stage = Stage::http(of_phases(&phases)).await;
+    let mut http = Http::initialized(&stage.url, json!({})).await;
+    let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+    let valid = http.call("tools/call", call("add", json!({"n": 1}))).await;
+    assert_eq!(valid["result"]["content"][0]["text"], "added");
+    let listed = http.call("tools/list", json!({})).await;
+    assert!(!listed.to_string().contains("lenient"), "{listed}");
+    let wrong = http
+        .call("tools/call", call("add", json!({"n": "one"})))
+        .await;
+    assert_eq!(wrong["result"]["isError"], true, "{wrong}");
+    let told = wrong["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(told.contains("/n"), "{told}");
+    let missing = http.call("tools/call", json!({"name": "add"})).await;
+    assert_eq!(missing["result"]["isError"], true, "{missing}");
+    stage.in_phase("after").await;
+    let lenient = http.call("tools/call", call("loose", json!({}))).await;
+    assert_eq!(lenient["result"]["content"][0]["text"], "done");
+    http.call("tools/call", call("none", json!({}))).await;
+    let report = stage.finish().await;
+    let call = |tool: &str, valid| SeenCall {
+        actor: "default".to_owned(),
+        tool: tool.to_owned(),
+        valid,
+    };
+    assert_eq!(
+        report.calls,
+        [
+            call("add", true),
+            call("add", false),
+            call("add", false),
+            call("loose", true),
+            call("none", false)
+        ]
+    );
+    assert_eq!(count(&report, "tools/call", "Request"), 5);
+}
+
+/// Revisions before 2025-11-25 have an error of the protocol for it.
+#[tokio::test]
+async fn older_revisions_are_told_of_wrong_arguments_by_an_error() {
+    let state: Value = serde_json::from_str(STRICT).unwrap();
+    let (stage, mut pipes) = Stage::stdio(of_state(&state), options()).await;
+    pipes.call(1, "initialize", handshake("2025-06-18")).await;
+    let params = json!({"name": "add", "arguments": {"n": "one"}});
+    let refused = pipes.call(2, "tools/call", params.clone()).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let modern = pipes
+        .call(3, "tools/call", envelope(params, json!({})))
+        .await;
+    assert_eq!(modern["result"]["isError"], true, "{modern}");
+    stage.finish().await;
+}
+
+fn handshake(version: &str) -> Value {
+    json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}})
+}
+
+const TOOL: &str = r#"{"tools": [{"name": "t", "responses": [{"content": "hi"}]}]}"#;
+
+fn of_tool(indicators: &Value) -> Document {
+    let state: Value = serde_json::from_str(TOOL).unwrap();
+    let text = json!({"oatf": "0.1", "attack": {"name": "Test",
+        "execution": {"mode": "mcp_server", "state": state}, "indicators": indicators}});
+    proofhouse_oatf::load(&text.to_string()).unwrap().document
+}
+
+fn secret_in_arguments() -> Value {
+    json!([{"surface": "tools/call", "target": "arguments.note", "pattern": {"contains": "SECRET"}}])
+}
+
+/// The official SDK for JavaScript sends such texts.
+#[tokio::test]
+async fn a_lone_surrogate_hides_nothing() {
+    let text = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"t","arguments":{"note":"\ud800 SECRET"}}}"#;
+    let stage = Stage::http(of_tool(&secret_in_arguments())).await;
+    let http = Http::initialized(&stage.url, json!({})).await;
+    let response = http.send(Method::POST, &[], text).await;
+    assert_eq!(response.status, 200);
+    assert_eq!(body(response).await["id"], 9);
+    let report = stage.finish().await;
+    assert_eq!(client_support::verdict(&report), "Exploited");
+    assert_eq!(report.unseen, []);
+    let (stage, mut pipes) = Stage::stdio(of_tool(&secret_in_arguments()), options()).await;
+    pipes.call(1, "initialize", handshake("2025-11-25")).await;
+    pipes.write(&format!("{text}\n")).await;
+    assert_eq!(pipes.read().await["id"], 9);
+    let report = stage.finish().await;
+    assert_eq!(client_support::verdict(&report), "Exploited");
+}
+
+#[tokio::test]
+async fn a_last_line_without_its_end_is_a_message() {
+    let (stage, mut pipes) = Stage::stdio(of_tool(&secret_in_arguments()), options()).await;
+    pipes.call(1, "initialize", handshake("2025-11-25")).await;
+    let call = request(
+        2,
+        "tools/call",
+        json!({"name": "t", "arguments": {"note": "SECRET"}}),
+    );
+    pipes.write(&call.to_string()).await;
+    drop(pipes.input.take());
+    assert_eq!(pipes.read().await["id"], 2);
+    let report = stage.ended().await;
+    assert_eq!(client_support::verdict(&report), "Exploited");
+    assert_eq!(report.unseen, []);
+}
+
+#[tokio::test]
+async fn what_breaks_off_is_kept_as_text_and_told() {
+    let (stage, mut pipes) = Stage::stdio(of_tool(&secret_in_arguments()), options()).await;
+    pipes.call(1, "initialize", handshake("2025-11-25")).await;
+    pipes
+        .write(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"note":"SEC"#)
+        .await;
+    drop(pipes.input.take());
+    let report = stage.ended().await;
+    let unseen = &report.unseen[..];
+    assert_eq!(unseen.len(), 1, "{unseen:?}");
+    assert_eq!(
+        (unseen[0].kind, unseen[0].judged_as_text),
+        (UnseenKind::CutOff, false)
+    );
+    assert!(unseen[0].excerpt.starts_with(r#"{"jsonrpc""#));
+    let kept = report.trace.iter().find(|m| m.operation == UNPARSED);
+    let kept = kept.unwrap();
+    assert!(kept.content.as_str().unwrap().ends_with("SEC"));
+}
+
+/// What is no message is judged as text by indicators that look at the whole.
+#[tokio::test]
+async fn what_cannot_be_parsed_is_judged_as_text_where_that_can_be() {
+    let whole = json!([{"surface": "tools/call", "target": "", "pattern": {"contains": "SECRET"}}]);
+    for (indicators, text, judged, verdict) in [
+        (whole.clone(), "the SECRET is out", true, "Exploited"),
+        (whole, "nothing here", true, "NotExploited"),
+        (
+            secret_in_arguments(),
+            "the SECRET is out",
+            false,
+            "NotExploited",
+        ),
+    ] {
+        let stage = Stage::http(of_tool(&indicators)).await;
+        let http = Http::initialized(&stage.url, json!({})).await;
+        let response = http.send(Method::POST, &[], text).await;
+        assert_eq!(response.status, 400);
+        let report = stage.finish().await;
+        let unseen = &report.unseen[..];
+        assert_eq!(unseen.len(), 1);
+        assert_eq!(
+            (unseen[0].kind, unseen[0].judged_as_text),
+            (UnseenKind::NotJson, judged)
+        );
+        assert_eq!(client_support::verdict(&report), verdict, "{indicators}");
+        assert_eq!(count(&report, UNPARSED, "Request"), 1);
+    }
+}
+
+fn batch() -> Value {
+    json!([
+        request(5, "tools/call", json!({"name": "t", "arguments": {"note": "SECRET"}})),
+        notification("notifications/roots/list_changed", json!({})),
+        request(6, "ping", json!({})),
+        {"not": "a message"},
+    ])
+}
+
+fn check_batch(answers: &Value) {
+    let answers = answers.as_array().unwrap();
+    let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids.len(), 3, "{answers:?}");
+    for id in [json!(5), json!(6), json!(null)] {
+        assert!(ids.contains(&&id), "{answers:?}");
+    }
+}
+
+/// 2025-03-26 has batches, and servers that agree to it must take them.
+#[tokio::test]
+async fn batches_are_answered_in_the_revision_that_has_them() {
+    let stage = Stage::http(of_tool(&secret_in_arguments())).await;
+    let mut http = Http::new(&stage.url);
+    let first = request(0, "initialize", handshake("2025-03-26"));
+    let response = http.post(&first).await;
+    http.session = response.header("mcp-session-id").map(str::to_owned);
+    assert_eq!(
+        body(response).await["result"]["protocolVersion"],
+        "2025-03-26"
+    );
+    let response = http.post(&batch()).await;
+    assert_eq!(response.status, 200);
+    check_batch(&body(response).await);
+    let quiet = json!([notification("notifications/initialized", json!({}))]);
+    assert_eq!(http.post(&quiet).await.status, 202);
+    assert_eq!(http.post(&json!([])).await.status, 400);
+    let report = stage.finish().await;
+    assert_eq!(client_support::verdict(&report), "Exploited");
+    assert_eq!(report.unseen.len(), 2, "{:?}", report.unseen);
+
+    let (stage, mut pipes) = Stage::stdio(of_tool(&secret_in_arguments()), options()).await;
+    pipes.call(1, "initialize", handshake("2025-03-26")).await;
+    pipes.send(&batch()).await;
+    check_batch(&pipes.read().await);
+    let report = stage.finish().await;
+    assert_eq!(client_support::verdict(&report), "Exploited");
+}
+
+/// Calls of a batch that take their time are answered with the others.
+#[tokio::test]
+async fn a_batch_waits_for_its_slowest_call() {
+    let state = json!({"tools": [
+        {"name": "slow", "x-steps": [{"pause": "20ms"}], "responses": [{"content": "late"}]},
+        {"name": "quick", "responses": [{"content": "early"}]},
+    ]});
+    let (stage, mut pipes) = Stage::stdio(of_state(&state), options()).await;
+    pipes.call(1, "initialize", handshake("2025-03-26")).await;
+    let calls = json!([
+        request(2, "tools/call", json!({"name": "slow"})),
+        request(3, "tools/call", json!({"name": "quick"})),
+    ]);
+    pipes.send(&calls).await;
+    let answers = pipes.read().await;
+    assert_eq!(answers.as_array().unwrap().len(), 2, "{answers}");
+    stage.finish().await;
+
+    let stage = Stage::http(of_state(&state)).await;
+    let mut http = Http::new(&stage.url);
+    let response = http
+        .post(&request(0, "initialize", handshake("2025-03-26")))
+        .await;
+    http.session = response.header("mcp-session-id").map(str::to_owned);
+    let response = http.post(&calls).await;
+    assert!(response.is_event_stream());
+    let mut events = response.events();
+    let mut ids = Vec::new();
+    while let Some(message) = next(&mut events).await {
+        let messages = message
+            .as_array()
+            .cloned()
+            .unwrap_or_else(|| vec![message.clone()]);
+        ids.extend(messages.iter().map(|message| message["id"].clone()));
+    }
+    ids.sort_by_key(Value::to_string);
+    assert_eq!(ids, [json!(2), json!(3)]);
+    stage.finish().await;
+}
+
+/// Elsewhere a batch is refused; what stands in it is seen all the same.
+#[tokio::test]
+async fn batches_of_other_revisions_are_refused_and_judged() {
+    let stage = Stage::http(of_tool(&secret_in_arguments())).await;
+    let http = Http::initialized(&stage.url, json!({})).await;
+    assert_eq!(http.post(&batch()).await.status, 400);
+    let report = stage.finish().await;
+    assert_eq!(client_support::verdict(&report), "Exploited");
+}
+
+const PAGE: &str = "<!DOCTYPE html><html><body>It works!</body></html>";
+
+fn page() -> Reply {
+    Reply::empty(StatusCode::OK)
+        .with_header("content-type", "text/html")
+        .with_body(ReplyBody::Whole(PAGE.into()))
+}
+
+fn client_document(mode: &str, state: &Value) -> String {
+    json!({"oatf": "0.1", "attack": {"name": "Test", "execution": {"mode": mode, "state": state},
+        "indicators": [{"target": "x", "pattern": {"contains": "x"}}]}})
+    .to_string()
+}
+
+fn a2a() -> String {
+    let message = json!({"message": {"role": "user", "parts": [{"kind": "text", "text": "hi"}]}});
+    let state = json!({"actions": [{"method": "message/send", "params": message}]});
+    client_document("a2a_client", &state)
+}
+
+fn ag_ui() -> String {
+    let messages = json!([{"id": "1", "role": "user", "content": "hi"}]);
+    client_document(
+        "ag_ui_client",
+        &json!({"run_agent_input": {"messages": messages}}),
+    )
+}
+
+fn mcp() -> String {
+    let state = json!({"actions": [{"method": "tools/call", "params": {"name": "t"}}]});
+    client_document("mcp_client", &state)
+}
+
+/// Anything that answers HTTP is not yet an agent.
+#[tokio::test]
+async fn a_web_page_is_no_agent() {
+    let server = client_support::Scripted::start(|_, _| page()).await;
+    for document in [a2a(), ag_ui(), mcp()] {
+        let report = client_support::play_impatiently(&document, &server.url).await;
+        let [speech] = &report.spoke[..] else {
+            panic!("{:?}", report.spoke)
+        };
+        assert!(
+            matches!(speech.protocol, SpokenProtocol::NotTheProtocol { .. }),
+            "{speech:?}"
+        );
+        assert!(!report.exposure.reached, "{document}");
+        assert!(!report.acted_after_delivery);
+    }
+}
+
+#[tokio::test]
+async fn errors_only_are_no_answer() {
+    let failing = |_: usize, request: &client_support::Arrived| {
+        let id = &request.body["id"];
+        let error = json!({"code": -32603, "message": "the model is down"});
+        let answer = match request.body["method"].as_str() {
+            Some("initialize") => {
+                json!({"jsonrpc": "2.0", "id": id, "result": {"protocolVersion": "2025-11-25",
+                "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}})
+            }
+            Some("server/discover") => {
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})
+            }
+            Some(_) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
+            None if request.body.get("runId").is_some() => {
+                return client_support::events(vec![
+                    json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"}),
+                    json!({"type": "RUN_ERROR", "message": "the model is down"}),
+                ]);
+            }
+            None => return Reply::empty(StatusCode::NOT_FOUND),
+        };
+        Reply::json(StatusCode::OK, answer.to_string())
+    };
+    let server = client_support::Scripted::start(failing).await;
+    for document in [a2a(), ag_ui(), mcp()] {
+        let report = client_support::play_impatiently(&document, &server.url).await;
+        let [speech] = &report.spoke[..] else {
+            panic!("{:?}", report.spoke)
+        };
+        let SpokenProtocol::OnlyErrors { first } = &speech.protocol else {
+            panic!("{speech:?}")
+        };
+        assert!(first.contains("the model is down"), "{first}");
+        assert!(!report.acted_after_delivery);
+    }
+}
+
+/// Listing tools and leaving is no act; calling one is.
+#[tokio::test]
+async fn what_the_subject_does_after_the_delivery_is_known() {
+    for calls in [false, true] {
+        let state: Value = serde_json::from_str(TOOL).unwrap();
+        let stage = Stage::http(of_state(&state)).await;
+        let mut http = Http::initialized(&stage.url, json!({})).await;
+        http.call("tools/list", json!({})).await;
+        http.call("ping", json!({})).await;
+        if calls {
+            http.call("tools/call", json!({"name": "t"})).await;
+        }
+        let report = stage.finish().await;
+        assert!(report.exposure.reached);
+        assert_eq!(report.acted_after_delivery, calls);
+        assert_eq!(report.spoke[0].protocol, SpokenProtocol::Yes);
+    }
+    let state: Value = serde_json::from_str(TOOL).unwrap();
+    let report = Stage::http(of_state(&state)).await.finish().await;
+    assert_eq!(report.spoke[0].protocol, SpokenProtocol::Nobody);
+}
+
+/// A document and its control, which differ where `»evil«` stands.
+fn pair(mode: &str, text: &str) -> (String, Document) {
+    let of = |word: &str| {
+        let execution: Value = serde_json::from_str(&text.replace("»evil«", word)).unwrap();
+        json!({"oatf": "0.1", "attack": {"name": "Test", "execution": {"mode": mode, "phases": execution},
+            "indicators": [{"target": "x", "pattern": {"contains": "x"}}]}})
+        .to_string()
+    };
+    let control = proofhouse_oatf::load(&of("kind")).unwrap().document;
+    (of("evil"), control)
+}
+
+/// A notification that the control sends, too, carries nothing; what it announces does.
+#[tokio::test]
+async fn a_notification_of_the_control_is_no_payload() {
+    let phases = r#"[
+        {"name": "trust", "state": {"tools": [{"name": "t", "description": "t", "responses": [{"content": "hi"}]}]},
+         "trigger": {"event": "tools/call"}},
+        {"name": "strike", "state": {"tools": [{"name": "t", "description": "»evil«", "responses": [{"content": "hi"}]}]},
+         "on_enter": [{"send": {"method": "notifications/tools/list_changed"}}]}]"#;
+    for lists in [false, true] {
+        let (document, control) = pair("mcp_server", phases);
+        let document = proofhouse_oatf::load(&document).unwrap().document;
+        let options = RunOptions {
+            twin: Some(Arc::new(control)),
+            ..options()
+        };
+        let (stage, mut pipes) = Stage::stdio(document, options).await;
+        pipes.call(1, "initialize", handshake("2025-11-25")).await;
+        pipes.call(2, "tools/call", json!({"name": "t"})).await;
+        let told = pipes.read().await;
+        assert_eq!(told["method"], "notifications/tools/list_changed");
+        if lists {
+            pipes.call(3, "tools/list", json!({})).await;
+        }
+        let report = stage.finish().await;
+        assert_eq!(armed(&report, CarrierKind::Notification), 0);
+        assert_eq!(report.exposure.reached, lists);
+    }
+}
+
+/// Of the answers of an agent, only the one that was given counts.
+#[tokio::test]
+async fn an_agents_answer_counts_by_what_it_said() {
+    let phases = r#"[{"state": {"agent_card": {"name": "a"}, "task_responses": [
+        {"when": {"message.messageId": "pay"}, "content": {"kind": "message", "parts": [{"kind": "text", "text": "»evil«"}]}},
+        {"content": {"kind": "message", "parts": [{"kind": "text", "text": "hello"}]}}]}}]"#;
+    for (said, reached) in [("hi", false), ("pay", true)] {
+        let (document, control) = pair("a2a_server", phases);
+        let options = RunOptions {
+            twin: Some(Arc::new(control)),
+            ..crate::a2a::options()
+        };
+        let running = crate::a2a::Running::start(&document, options).await;
+        let message = json!({"message": {"role": "user", "messageId": said, "parts": [{"kind": "text", "text": said}]}});
+        let request = request(1, "message/send", message).to_string();
+        assert_eq!(running.post(request).await.unwrap().status, 200);
+        let report = running.finish().await;
+        assert_eq!(report.exposure.reached, reached, "{said}");
+    }
+}
+
+/// The same for what a frontend's tools give, and for what a client asks.
+#[tokio::test]
+async fn results_of_frontends_and_actions_of_clients_count_by_what_they_were() {
+    let phases = r#"[{"state": {"run_agent_input": {"messages": [{"id": "1", "role": "user", "content": "hi"}]}, "tool_responses": [
+        {"when": {"toolCallName": "look"}, "content": "»evil«"}, {"content": "fine"}]}}]"#;
+    for (tool, reached) in [("see", false), ("look", true)] {
+        let (document, control) = pair("ag_ui_client", phases);
+        let server = client_support::Scripted::start(move |number, _| {
+            let mut all = vec![json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"})];
+            if number == 0 {
+                all.push(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": tool}));
+                all.push(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}));
+            } else {
+                let text = |kind: &str| json!({"type": kind, "messageId": "m", "role": "assistant", "delta": "ok"});
+                all.extend(["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"].map(text));
+            }
+            all.push(json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}));
+            client_support::events(all)
+        })
+        .await;
+        let endpoint = proofhouse_range::ActorEndpoint::Url(server.url.clone());
+        let options = RunOptions {
+            twin: Some(Arc::new(control)),
+            ..client_support::options(endpoint)
+        };
+        let report = client_support::try_play(&document, options).await.unwrap();
+        assert_eq!(report.exposure.reached, reached, "{tool}");
+        assert_eq!(report.acted_after_delivery, reached, "{tool}");
+        assert_eq!(report.spoke[0].protocol, SpokenProtocol::Yes);
+    }
+    let phases = r#"[{"state": {"actions": [{"method": "message/send", "params": {"message": {"role": "user",
+        "parts": [{"kind": "text", "text": "hi"}]}}}]}, "trigger": {"event": "message/send", "match": {"kind": "message"}}},
+        {"state": {"actions": [{"method": "message/send", "params": {"message": {"role": "user",
+        "parts": [{"kind": "text", "text": "»evil«"}]}}}]}}]"#;
+    for kind in ["message", "task"] {
+        let (document, control) = pair("a2a_client", phases);
+        let server = client_support::Scripted::start(move |_, request| {
+            let result = json!({"kind": kind, "messageId": "m", "role": "agent", "id": "1", "contextId": "1",
+                "status": {"state": "completed"}, "parts": [{"kind": "text", "text": "ok"}]});
+            let answer = json!({"jsonrpc": "2.0", "id": request.body["id"], "result": result});
+            match request.body["method"].as_str() {
+                Some(_) => Reply::json(StatusCode::OK, answer.to_string()),
+                None => Reply::empty(StatusCode::NOT_FOUND),
+            }
+        })
+        .await;
+        let endpoint = proofhouse_range::ActorEndpoint::Url(server.url.clone());
+        let options = RunOptions {
+            twin: Some(Arc::new(control)),
+            ..client_support::options(endpoint)
+        };
+        let report = client_support::try_play(&document, options).await.unwrap();
+        let reached = kind == "message";
+        assert_eq!(report.exposure.reached, reached, "{kind}");
+        assert_eq!(report.acted_after_delivery, reached, "{kind}");
+    }
+}
