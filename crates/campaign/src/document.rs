@@ -128,6 +128,18 @@ pub const CODES: &[(&str, &str)] = &[
         "XP-002",
         "The canaries of an attack (`x-proofhouse.canaries`) cannot be used.",
     ),
+    (
+        "XP-003",
+        "An indicator looks at an operation (`surface`) that its protocol does not have, so it can never match.",
+    ),
+    (
+        "XP-004",
+        "A state has a key that nothing reads, so nothing is played of it.",
+    ),
+    (
+        "XP-005",
+        "An indicator looks where no message of its operation has anything (`target`), so it can never match.",
+    ),
 ];
 
 /// What is wrong with what is ours in a document.

@@ -22,6 +22,7 @@ pub mod gates;
 mod judging;
 pub mod library;
 pub mod load;
+pub mod matchable;
 pub mod message_origin;
 pub mod outcome;
 pub mod plan;

@@ -12,6 +12,7 @@ use crate::document::{
     CampaignDocument, DocumentError, TwinError, UnreadableDocument, is_twin_file,
 };
 use crate::library;
+use crate::matchable;
 
 /// Why the documents of a campaign cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,7 @@ pub fn load(
     paths: &[PathBuf],
     limits: &ReadLimits,
     prompt: Option<&str>,
+    unknown: UnknownNames,
     notify: &dyn Fn(Notice),
 ) -> Result<Vec<CampaignDocument>, LoadError> {
     let loaded: Vec<Option<CampaignDocument>> = if paths.is_empty() {
@@ -69,7 +71,7 @@ pub fn load(
         });
         let inputs = inputs.iter();
         inputs
-            .map(|input| load_one(input, limits, prompt, notify))
+            .map(|input| load_one(input, limits, prompt, unknown, notify))
             .collect()
     };
     let total = loaded.len();
@@ -88,11 +90,21 @@ fn is_config(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == config::FILE)
 }
 
+/// What to do with names that the bound protocols do not have, so that an indicator can never match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownNames {
+    /// Documents with them are refused.
+    Refused,
+    /// They are of those who extend a protocol.
+    Allowed,
+}
+
 /// One document, as it is written; tells all that is wrong with one that cannot be used.
 #[must_use]
 pub fn load_document(
     input: &FileInput,
     limits: &ReadLimits,
+    unknown: UnknownNames,
     notify: &dyn Fn(Notice),
 ) -> Option<Document> {
     let name = input.name();
@@ -103,11 +115,23 @@ pub fn load_document(
             return None;
         }
     };
-    if let Ok(loaded) = load_with(&text, limits) {
-        return Some(loaded.document);
-    }
-    let mut findings = check(&text, limits);
-    findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
+    let findings = match load_with(&text, limits) {
+        Ok(loaded) => {
+            let refusals = match unknown {
+                UnknownNames::Allowed => Vec::new(),
+                UnknownNames::Refused => matchable::refusals(&loaded.document),
+            };
+            if refusals.is_empty() {
+                return Some(loaded.document);
+            }
+            refusals
+        }
+        Err(_) => {
+            let mut findings = check(&text, limits);
+            findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
+            findings
+        }
+    };
     notify(Notice::Findings {
         name,
         text,
@@ -146,7 +170,13 @@ fn beside(
     if !path.is_file() {
         return Err(TwinError::NoFile);
     }
-    let loaded = load_document(&FileInput::File(path), limits, notify);
+    // Its indicators are those of the attack.
+    let loaded = load_document(
+        &FileInput::File(path),
+        limits,
+        UnknownNames::Allowed,
+        notify,
+    );
     Ok(loaded.ok_or(UnreadableDocument::Told)?)
 }
 
@@ -155,9 +185,10 @@ pub(crate) fn load_one(
     input: &FileInput,
     limits: &ReadLimits,
     prompt: Option<&str>,
+    unknown: UnknownNames,
     notify: &dyn Fn(Notice),
 ) -> Option<CampaignDocument> {
-    let document = load_document(input, limits, notify)?;
+    let document = load_document(input, limits, unknown, notify)?;
     let twin = |file: &str| beside(input, file, limits, notify);
     ready(&input.name(), document, prompt, twin, notify)
 }
@@ -224,8 +255,9 @@ mod tests {
     fn a_library_that_is_there_can_be_loaded() {
         let limits = ReadLimits::default();
         let notify = |notice: Notice| panic!("{notice:?}");
-        let loaded = load(&[], &limits, None, &notify).unwrap();
+        let loaded = load(&[], &limits, None, UnknownNames::Refused, &notify).unwrap();
         assert_eq!(loaded.is_empty(), library::all().is_empty());
-        assert!(load(&[PathBuf::from("/nowhere")], &limits, None, &notify).is_err());
+        let nowhere = [PathBuf::from("/nowhere")];
+        assert!(load(&nowhere, &limits, None, UnknownNames::Refused, &notify).is_err());
     }
 }

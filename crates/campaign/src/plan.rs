@@ -210,7 +210,7 @@ pub struct DocumentFilter {
     pub categories: Vec<String>,
     /// Severity levels.
     pub severities: Vec<String>,
-    /// Protocols: `mcp`, `a2a`, `ag_ui`.
+    /// Protocols: `mcp`, `a2a`, `ag_ui`; every actor of a document speaks one of them.
     pub protocols: Vec<String>,
 }
 
@@ -246,10 +246,19 @@ impl DocumentFilter {
             })
             && any(&self.categories, &|wanted| is(&document.category, wanted))
             && any(&self.severities, &|wanted| is(&document.severity, wanted))
-            && any(&self.protocols, &|wanted| {
-                let wanted = wanted.replace('-', "_").to_ascii_lowercase();
-                document.protocols.contains(&Protocol::from(wanted))
-            })
+            && self.speaks_only_these(document)
+    }
+}
+
+impl DocumentFilter {
+    /// Whether every actor of a document speaks one of the protocols: a subject of one protocol cannot play the others.
+    fn speaks_only_these(&self, document: &DocumentInfo) -> bool {
+        let wanted = self.protocols.iter();
+        let wanted: Vec<Protocol> = wanted
+            .map(|wanted| Protocol::from(wanted.replace('-', "_").to_ascii_lowercase()))
+            .collect();
+        let mut spoken = document.protocols.iter();
+        wanted.is_empty() || spoken.all(|protocol| wanted.contains(protocol))
     }
 }
 
@@ -347,6 +356,21 @@ mod tests {
         assert!(matches!(none, Err(PlanError::Nothing(_))));
         let many = Plan::new(one(), &[subject("x")], u32::MAX, 0);
         assert!(matches!(many, Err(PlanError::TooMany(_))));
+    }
+
+    #[test]
+    fn a_protocol_excludes_documents_that_also_speak_others() {
+        let filter = |protocols: &[&str]| DocumentFilter {
+            protocols: protocols.iter().map(|one| (*one).to_owned()).collect(),
+            ..DocumentFilter::default()
+        };
+        let both = DocumentInfo {
+            protocols: vec![Protocol::Mcp, Protocol::AgUi],
+            ..DocumentInfo::default()
+        };
+        assert!(!filter(&["mcp"]).fits(&both));
+        assert!(filter(&["mcp", "ag-ui"]).fits(&both));
+        assert!(filter(&[]).fits(&both));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::canaries::{CanariesError, fresh};
 use crate::document::Script;
 use crate::engine::CampaignSettings;
 use crate::judging::{cut, indicators, line};
+use crate::matchable::blind;
 use crate::outcome::{
     Conditions, ControlState, InconclusiveReason, ObservedRun, ended_early, heard_answer,
     is_task_done,
@@ -380,6 +381,7 @@ impl RunSetup {
         let observed = ObservedRun {
             report,
             answer: answer.as_deref(),
+            blind: &blind(&self.script.document),
             subject: &self.name,
             // A control has no payload that it would have to read.
             channels: (!self.planned.twin).then_some(&*self.channels),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use proofhouse_campaign::cases::is_cases_file;
-use proofhouse_campaign::load::load_document;
+use proofhouse_campaign::load::{UnknownNames, load_document};
 use proofhouse_detect::{CanaryMatcher, Scanner};
 use proofhouse_oatf::Document;
 
@@ -40,7 +40,7 @@ impl JudgingDocuments {
 
     /// Loads all documents and compiles them. What is wrong with them is shown on stderr, all of
     /// it: a scan that silently leaves out a document would say too little.
-    pub(crate) fn scanner(&self) -> Result<Scanner, CommandError> {
+    pub(crate) fn scanner(&self, allow_unknown: bool) -> Result<Scanner, CommandError> {
         let mut inputs = collect(&self.paths, DOCUMENTS)?;
         // The same file may be named by itself and found in a directory.
         let mut seen = std::collections::HashSet::new();
@@ -53,7 +53,7 @@ impl JudgingDocuments {
         let mut builder = Scanner::builder().canaries(&self.canaries);
         let mut unusable = 0;
         for input in &inputs {
-            match self.load(input) {
+            match self.load(input, allow_unknown) {
                 Some(document) => builder = builder.add(input.name(), document),
                 None => unusable += 1,
             }
@@ -73,8 +73,8 @@ impl JudgingDocuments {
     }
 
     /// Loads one document with indicators; complains where it cannot be used.
-    fn load(&self, input: &FileInput) -> Option<Document> {
-        let document = load_or_complain(input, self.size)?;
+    fn load(&self, input: &FileInput, allow_unknown: bool) -> Option<Document> {
+        let document = load_or_complain(input, self.size, allow_unknown)?;
         if document.attack.indicators().is_empty() {
             let shown = input.shown();
             complain(&format!(
@@ -87,6 +87,20 @@ impl JudgingDocuments {
 }
 
 /// Loads one document; shows on stderr all that is wrong with one that cannot be used.
-pub(crate) fn load_or_complain(input: &FileInput, size: SizeLimit) -> Option<Document> {
-    load_document(input, &size.limits(), &notices::show)
+pub(crate) fn load_or_complain(
+    input: &FileInput,
+    size: SizeLimit,
+    allow_unknown: bool,
+) -> Option<Document> {
+    let unknown = unknown_names(allow_unknown);
+    load_document(input, &size.limits(), unknown, &notices::show)
+}
+
+/// What `--allow-unknown` says.
+pub(crate) fn unknown_names(allowed: bool) -> UnknownNames {
+    if allowed {
+        UnknownNames::Allowed
+    } else {
+        UnknownNames::Refused
+    }
 }

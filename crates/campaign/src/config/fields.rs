@@ -36,7 +36,9 @@ const NETWORKS: Kind = Kind::OneOrMore(&Kind::Called(
 const TEXTS: Kind = Kind::OneOrMore(&Kind::SomeText);
 const FAIL_ON: Kind = Kind::OneOrMore(&Kind::Called(
     "condition",
-    &Kind::Matching("^(exploited|regression|tier=.+|severity=.+)$"),
+    &Kind::Matching(
+        "^(exploited|partial|inconclusive|regression|tier=.+|severity=.+|utility<.+|exposed<.+)$",
+    ),
 ));
 /// One text that is split as a shell would, or a list of words.
 const WORDS: Kind = Kind::Called(
@@ -151,8 +153,8 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
         field(
             "fail_on",
             FAIL_ON,
-            "What counts as failure: exploited, regression, tier=TIER or severity=LEVEL and worse; exploited \
-             when absent.",
+            "What counts as failure: exploited, partial, inconclusive, regression, tier=TIER or severity=LEVEL and worse, \
+             utility<SHARE, exposed<SHARE; partial when absent.",
         ),
         field(
             "baseline",

@@ -99,8 +99,9 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
          repeats: {}\n\
          # Leave out repeats that cannot change the answer any more.\n\
          early_stop: true\n\n\
-         # What makes `proofhouse run` fail: exploited, regression, tier=TIER, severity=LEVEL.\n\
-         fail_on: [exploited]\n\n\
+         # What makes `proofhouse run` fail: exploited, partial, inconclusive, regression, tier=TIER, severity=LEVEL,\n\
+         # utility<0.9, exposed<0.8.\n\
+         fail_on: [partial]\n\n\
          # Keep the result, the traces and reports; {{time}} makes a new directory for every campaign.\n\
          # out: results/{{time}}\n\
          # reports: [html, markdown, junit, sarif]\n\n\

@@ -24,7 +24,7 @@ pub struct Conditions {
     pub seen_whole: RunCondition,
     /// Whoever was at the other end spoke the protocol.
     pub protocol_spoken: RunCondition,
-    /// Every indicator was evaluated.
+    /// Every indicator could match, and was evaluated.
     pub indicators_evaluated: RunCondition,
 }
 
@@ -70,6 +70,8 @@ pub struct ObservedRun<'a> {
     pub report: &'a RunReport,
     /// What the subject answered.
     pub answer: Option<&'a str>,
+    /// The indicators of the document that can never match.
+    pub blind: &'a [String],
     /// The name of the subject.
     pub subject: &'a str,
     /// What its model reads; `None` where nobody asks for that: outside of campaigns, and in control runs.
@@ -130,7 +132,7 @@ impl Conditions {
             alive: RunCondition::default(),
             seen_whole: seen_whole(run.report),
             protocol_spoken: protocol_spoken(run.report),
-            indicators_evaluated: indicators_evaluated(run.report.verdict.as_ref()),
+            indicators_evaluated: indicators_evaluated(run.report.verdict.as_ref(), run.blind),
         };
         conditions.settle_alive(control);
         conditions
@@ -267,8 +269,12 @@ fn protocol_spoken(report: &RunReport) -> RunCondition {
     RunCondition::held("")
 }
 
-/// Whether every indicator was evaluated. What failed is an error verdict; what was skipped is told here.
-pub(crate) fn indicators_evaluated(verdict: Option<&DocumentVerdict>) -> RunCondition {
+/// Whether every indicator could match and was evaluated. What failed is an error verdict; what was skipped is told
+/// here.
+pub(crate) fn indicators_evaluated(
+    verdict: Option<&DocumentVerdict>,
+    blind: &[String],
+) -> RunCondition {
     let Some(verdict) = verdict else {
         return RunCondition::unmet(InconclusiveReason::ErrorVerdict, "there is no verdict");
     };
@@ -283,6 +289,12 @@ pub(crate) fn indicators_evaluated(verdict: Option<&DocumentVerdict>) -> RunCond
     };
     if let Some(report) = unevaluated(IndicatorResult::Error) {
         return RunCondition::unmet(InconclusiveReason::ErrorVerdict, told(report, "failed"));
+    }
+    if let Some(indicator) = blind.first() {
+        return RunCondition::unmet(
+            InconclusiveReason::IndicatorCannotMatch,
+            line(&format!("{indicator} looks where no message has anything")),
+        );
     }
     match unevaluated(IndicatorResult::Skipped) {
         Some(report) => RunCondition::unmet(

@@ -82,6 +82,10 @@ reasons! {
     IndicatorSkipped "indicator_skipped"
         "An indicator could not be evaluated, so a success may have gone unseen."
         "Configure what the indicator needs, such as a model for semantic indicators (`--semantic`).";
+    /// An indicator can never match.
+    IndicatorCannotMatch "indicator_cannot_match"
+        "An indicator looks where no message of its protocol has anything, so it can never match."
+        "Correct its `surface` or `target`; `proofhouse explain XP-005` says more.";
     /// The verdict itself failed.
     ErrorVerdict "error_verdict"
         "An indicator failed while it was evaluated, so there is no verdict."
@@ -123,7 +127,8 @@ impl InconclusiveReason {
             | Self::ControlFailed
             | Self::MessageLost
             | Self::NotTheProtocol
-            | Self::IndicatorSkipped => false,
+            | Self::IndicatorSkipped
+            | Self::IndicatorCannotMatch => false,
         }
     }
 }

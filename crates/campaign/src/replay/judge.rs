@@ -8,15 +8,21 @@ use proofhouse_oatf::{AttackResult, Document, SemanticEvaluator};
 use serde::Serialize;
 
 use crate::judging::{indicators, line};
+use crate::matchable::blind;
 use crate::outcome::{Conditions, InconclusiveReason, indicators_evaluated, settle};
 use crate::result::{IndicatorOutcome, RunOutcome, RunRecord};
 
 /// A document, ready to judge recordings of its runs.
-pub struct Judge(Scanner);
+pub struct Judge {
+    scanner: Scanner,
+    /// Indicators that can never match.
+    blind: Vec<String>,
+}
 
 /// A recording that is being judged.
 pub struct Judging<'j> {
     session: ScanSession<'j>,
+    blind: &'j [String],
     messages: u64,
 }
 
@@ -65,14 +71,17 @@ impl Judge {
         document: &Document,
         semantic: Option<Arc<dyn SemanticEvaluator>>,
     ) -> Result<Self, BuildError> {
-        proofhouse_range::scanner(document, semantic).map(Self)
+        let scanner = proofhouse_range::scanner(document, semantic)?;
+        let blind = blind(document);
+        Ok(Self { scanner, blind })
     }
 
     /// Begins with a recording.
     #[must_use]
     pub fn begin(&self) -> Judging<'_> {
         Judging {
-            session: self.0.session(),
+            session: self.scanner.session(),
+            blind: &self.blind,
             messages: 0,
         }
     }
@@ -89,17 +98,22 @@ impl Judging<'_> {
     #[must_use]
     pub fn end(self, record: &RunRecord) -> ReplayedRun {
         let verdict = self.session.verdicts().into_iter().next();
-        judged(record, verdict.as_ref(), self.messages)
+        judged(record, verdict.as_ref(), self.blind, self.messages)
     }
 }
 
-fn judged(record: &RunRecord, verdict: Option<&DocumentVerdict>, messages: u64) -> ReplayedRun {
+fn judged(
+    record: &RunRecord,
+    verdict: Option<&DocumentVerdict>,
+    blind: &[String],
+    messages: u64,
+) -> ReplayedRun {
     let result = verdict.map(|verdict| verdict.attack.result);
     let mut conditions = record.conditions.clone();
     let (outcome, reason) = if is_of_version_1(record) {
         as_version_1(record, result)
     } else {
-        conditions.indicators_evaluated = indicators_evaluated(verdict);
+        conditions.indicators_evaluated = indicators_evaluated(verdict, blind);
         settle(result, record.broken_by, &conditions)
     };
     let has_failed = match reason {

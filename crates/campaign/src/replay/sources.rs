@@ -16,7 +16,7 @@ use super::judge::Judge;
 use crate::canaries;
 use crate::cases::is_cases_file;
 use crate::document::{CampaignDocument, is_twin_file};
-use crate::load::{load, load_document, load_one};
+use crate::load::{UnknownNames, load, load_document, load_one};
 use crate::result::{DocumentInfo, RunRecord};
 
 /// Why documents that are given cannot judge the runs.
@@ -193,7 +193,7 @@ impl<'n> Sources<'n> {
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| seen.insert(input.name()));
         for input in inputs {
-            let document = load_document(&input, &limits, notify)
+            let document = load_document(&input, &limits, UnknownNames::Allowed, notify)
                 .ok_or_else(|| GivenError::Unusable(input.name()))?;
             if document.attack.indicators().is_empty() {
                 return Err(GivenError::NoIndicators(input.name()));
@@ -318,16 +318,17 @@ impl<'n> Sources<'n> {
             let shown = path.display().to_string();
             if path.is_file() {
                 let input = FileInput::File(path.clone());
-                let document = load_one(&input, &self.limits, prompt, self.notify);
+                let unknown = UnknownNames::Allowed;
+                let document = load_one(&input, &self.limits, prompt, unknown, self.notify);
                 let document = document.ok_or(ReplayError::Unusable(path))?;
                 let state = state(&document);
                 return Ok((document, state));
             }
             why = format!("{shown}: the copy of the document is gone");
         }
-        let library = self
-            .library
-            .get_or_insert_with(|| load(&[], &self.limits, None, self.notify).unwrap_or_default());
+        let library = self.library.get_or_insert_with(|| {
+            load(&[], &self.limits, None, UnknownNames::Allowed, self.notify).unwrap_or_default()
+        });
         let shipped = library.iter().find(|document| document.info.id == info.id);
         // One of the same id that says something else is nothing to trust.
         if let Some(document) = shipped.filter(|document| state(document) == DocumentState::AsRun) {
@@ -339,6 +340,7 @@ impl<'n> Sources<'n> {
                 &FileInput::File(path.to_owned()),
                 &self.limits,
                 prompt,
+                UnknownNames::Allowed,
                 self.notify,
             );
             if let Some(document) = document.filter(|document| document.info.id == info.id) {

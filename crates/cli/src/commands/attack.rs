@@ -97,6 +97,10 @@ pub(crate) struct AttackCommand {
     #[arg(long)]
     no_control: bool,
 
+    /// Run a document with operations, states or targets that the protocols do not have
+    #[arg(long)]
+    allow_unknown: bool,
+
     /// Answer requests of any Origin, which lets web pages reach the server
     #[arg(long)]
     any_origin: bool,
@@ -138,9 +142,10 @@ impl AttackCommand {
         }
         self.check_files(&input)?;
         let name = input.name();
-        let document = load_or_complain(&input, self.size).ok_or_else(|| {
-            CommandError::cannot_run("the document cannot be used, so nothing was attacked")
-        })?;
+        let document =
+            load_or_complain(&input, self.size, self.allow_unknown).ok_or_else(|| {
+                CommandError::cannot_run("the document cannot be used, so nothing was attacked")
+            })?;
         if document.attack.indicators().is_empty() && !self.no_verdict {
             return Err(CommandError::usage(format!(
                 "{}: the document has no indicators, so there would be no verdict; --no-verdict \

@@ -66,7 +66,7 @@ impl ExplainVerdict {
         let Some(input) = inputs.first() else {
             return Err(CommandError::usage("name one trace"));
         };
-        let scanner = self.rules.scanner()?;
+        let scanner = self.rules.scanner(true)?;
         let mut explanations = self.chosen(&scanner)?;
         let mut session = scanner.session();
 

@@ -32,6 +32,7 @@ use crate::input::SizeLimit;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
 use crate::report::plural;
+use crate::rules::unknown_names;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::{Worked, interruptible};
 use crate::subject_options::SubjectOptions;
@@ -72,6 +73,10 @@ pub(crate) struct RunCommand {
     /// What the user asks, for documents that do not say it themselves
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
+
+    /// Run documents with operations, states or targets that the protocols do not have
+    #[arg(long)]
+    allow_unknown: bool,
 
     /// Attacks per document and subject [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -172,7 +177,9 @@ impl RunCommand {
             ));
         }
         let limits = self.size.limits();
-        let documents = load(&self.paths, &limits, self.prompt.as_deref(), &notices::show)?;
+        let unknown = unknown_names(self.allow_unknown);
+        let prompt = self.prompt.as_deref();
+        let documents = load(&self.paths, &limits, prompt, unknown, &notices::show)?;
         let (documents, idle) = filters::apply(&self.filter(), documents)
             .map_err(|error| CommandError::of(&error, true))?;
         for filter in idle {

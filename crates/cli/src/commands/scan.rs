@@ -39,6 +39,10 @@ pub(crate) struct Scan {
     #[command(flatten)]
     rules: JudgingDocuments,
 
+    /// Use documents with operations, states or targets that the protocols do not have
+    #[arg(long)]
+    allow_unknown: bool,
+
     /// How to print what was found
     #[arg(long, value_enum, default_value_t = ScanFormat::Human)]
     format: ScanFormat,
@@ -68,7 +72,7 @@ enum ScanFormat {
 impl Scan {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let inputs = traces::find(&self.traces, self.rules.read_stdin())?;
-        let scanner = self.rules.scanner()?;
+        let scanner = self.rules.scanner(self.allow_unknown)?;
         let interrupt = Interrupt::watch();
         let mut scans = Vec::new();
         for input in &inputs {

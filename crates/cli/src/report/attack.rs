@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proofhouse_campaign::document::Success;
+use proofhouse_campaign::matchable::blind;
 use proofhouse_campaign::outcome::{
     Conditions, ControlState, InconclusiveReason, ObservedRun, RunOutcome, ended_early,
     heard_answer, is_task_done, settle,
@@ -64,10 +65,12 @@ pub(crate) fn control_state(
 }
 
 fn conditions(document: &Document, report: &RunReport, control: &ControlState) -> Conditions {
+    let blind = blind(document);
     let answer = answer(document, report);
     let observed = ObservedRun {
         report,
         answer: answer.as_deref(),
+        blind: &blind,
         subject: "",
         // Channels are proved in campaigns.
         channels: None,

@@ -293,3 +293,114 @@ fn replaying_comes_to_the_same_outcomes() {
 fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
+
+#[test]
+fn documents_whose_indicators_can_never_match_are_refused() {
+    let bench = Bench::new();
+    let trace = r#"{"protocol":"mcp","operation":"tools/call","direction":"request","content":{"name":"weather"}}"#;
+    bench.write("trace.jsonl", trace);
+    let trace = bench.path("trace.jsonl");
+    let document = bench.path("t-100.yaml");
+    let (trace, document) = (trace.to_str().unwrap(), document.to_str().unwrap());
+    for (right, wrong, place, near) in [
+        (
+            "surface: tools/call",
+            "surface: tools/cal",
+            "t-100.yaml:16:",
+            "tools/call",
+        ),
+        ("      tools:", "      tool:", "t-100.yaml:10:", "tools"),
+        (
+            "target: arguments.note",
+            "target: argumnts.note",
+            "t-100.yaml:16:",
+            "arguments",
+        ),
+    ] {
+        bench.write("t-100.yaml", &ATTACK.replace(right, wrong));
+        let scan = ["scan", trace, "--rules", document];
+        let attack = [
+            "attack",
+            document,
+            "--mcp-server",
+            "127.0.0.1:0",
+            "--idle-limit",
+            "1s",
+            "--no-control",
+        ];
+        let ran = [
+            support::run(&scan),
+            support::run(&attack),
+            bench.run("careful", &[]),
+        ];
+        for ran in ran {
+            assert_eq!(ran.code, Some(3), "{wrong}: {}", ran.stderr);
+            assert!(ran.stderr.contains(place), "{wrong}: {}", ran.stderr);
+            let hint = format!("did you mean `{near}`");
+            assert!(ran.stderr.contains(&hint), "{wrong}: {}", ran.stderr);
+        }
+        let allowed = support::run(&[&scan[..], &["--allow-unknown"]].concat());
+        assert_eq!(allowed.code, Some(0), "{wrong}: {}", allowed.stderr);
+        let (_, run) = bench.attack("careful", &["--allow-unknown"]);
+        assert_ne!(run["outcome"], "resisted", "{wrong}: {run:#}");
+    }
+}
+
+#[test]
+fn a_run_that_was_interrupted_after_a_success_says_so() {
+    let bench = Bench::new();
+    // The first attack gets through, and the second never ends.
+    let text = AGENT.replace("import json", "import json, pathlib");
+    let text = format!("{text}\nif 'notes' in tools:\n    time.sleep(600)\n");
+    bench.write("agent.py", &text);
+    let command = format!("python3 {} obeys", bench.path("agent.py").display());
+    let document = bench.path("t-100.yaml");
+    let args = [
+        "run",
+        document.to_str().unwrap(),
+        "--no-config",
+        "--command",
+        &command,
+        "--repeats",
+        "2",
+    ];
+    let mut child = support::command(&[&args[..], &["--deadline", "3s", "--jobs", "1"]].concat())
+        .stderr(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    let told = lines
+        .by_ref()
+        .map_while(Result::ok)
+        .any(|line| line.contains("exploited"));
+    assert!(told, "the first attack gets through");
+    proofhouse_test_support::process::signal(child.id(), "-INT");
+    for _ in lines.map_while(Result::ok) {}
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn the_page_about_verdicts_has_every_reason() {
+    use proofhouse_campaign::outcome::InconclusiveReason;
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verdicts.md");
+    let page = text(&page);
+    let section = page.split("## Reasons").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows: Vec<&str> = section
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let expected: Vec<String> = InconclusiveReason::ALL
+        .iter()
+        .map(|reason| {
+            format!(
+                "| `{}` | {} | {} |",
+                reason.code(),
+                reason.sentence(),
+                reason.advice()
+            )
+        })
+        .collect();
+    assert_eq!(rows, expected);
+}

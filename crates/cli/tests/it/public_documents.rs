@@ -25,10 +25,6 @@ const BLIND: [&str; 10] = [
     "OATF-034", "OATF-035",
 ];
 
-/// Of those, what carries the attack is a prompt of an MCP server. Our agents use the tools of servers and not
-/// their prompts, which hosts offer to people, so nothing of it arrives.
-const UNREACHED: &str = "OATF-027";
-
 fn documents() -> Option<PathBuf> {
     let folder = vectors("the public documents", "oatf-scenarios")?;
     folder.canonicalize().ok()
@@ -71,6 +67,8 @@ fn all_of_them_come_to_a_verdict() {
     let run = [
         "run",
         folder_name,
+        // Ten of them cannot find anything, and would be refused.
+        "--allow-unknown",
         "--subject",
         "sim:gullible",
         "--out",
@@ -93,8 +91,7 @@ fn all_of_them_come_to_a_verdict() {
     );
     for (id, run) in outcomes {
         let expected = match id {
-            UNREACHED => "not_reached",
-            id if BLIND.contains(&id) => "resisted",
+            id if BLIND.contains(&id) => "inconclusive",
             _ => "exploited",
         };
         assert_eq!(run["outcome"], expected, "{id}: {}", run["error"]);

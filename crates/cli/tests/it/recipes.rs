@@ -58,6 +58,7 @@ const RECIPES: [Recipe; 9] = [
             ("range/src/drivers/mod.rs", 2),
             // Only for modes that the format lists.
             ("oatf/src/model/open.rs", 1),
+            ("campaign/src/matchable/roots.rs", 1),
         ],
         also: &[
             ("oatf/src/fields.rs", 1, "an example in the schema"),

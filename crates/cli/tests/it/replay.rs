@@ -54,7 +54,7 @@ fn every_run_comes_to_its_recorded_verdict() {
         "{shown}"
     );
     assert!(
-        shown.contains("= exploited   exploited   R-001/sim:gullible/1\n"),
+        shown.contains("= exploited    exploited    R-001/sim:gullible/1\n"),
         "{shown}"
     );
     for arguments in [
@@ -150,7 +150,7 @@ fn a_changed_document_judges_anew_and_it_is_said_why() {
     let shown = stdout(&output);
     for expected in [
         "6 runs: 5 as recorded, 1 changed",
-        "≠ exploited   resisted    R-001/sim:gullible/1\n",
+        "≠ exploited    resisted     R-001/sim:gullible/1\n",
         "    R-001-02: matched then, not_matched now\n",
         "judged by documents/poisoned.yaml",
     ] {
@@ -304,7 +304,7 @@ fn a_damaged_recording_is_no_clean_one() {
         "{shown}"
     );
     assert!(
-        shown.contains(&format!("! resisted    –           {id}\n")),
+        shown.contains(&format!("! resisted     –            {id}\n")),
         "{shown}"
     );
 }

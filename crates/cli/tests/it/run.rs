@@ -96,7 +96,8 @@ fn both_simulations_do_what_they_are_for() {
         ("T-001/sim:careful/1/twin", "resisted"),
         ("T-001/sim:gullible/1", "exploited"),
         ("T-001/sim:gullible/1/twin", "resisted"),
-        ("T-002/sim:careful/1", "resisted"),
+        // It has no control.
+        ("T-002/sim:careful/1", "inconclusive"),
         ("T-002/sim:gullible/1", "exploited"),
     ];
     let expected = expected.map(|(id, outcome)| (id.to_owned(), outcome.to_owned()));
@@ -275,7 +276,7 @@ fn a_subject_that_never_starts_is_a_line_and_not_the_end() {
             "all were tried"
         );
         for run in result["runs"].as_array().unwrap() {
-            assert_eq!(run["outcome"], "error");
+            assert_eq!(run["outcome"], "inconclusive");
             assert!(run["error"].as_str().unwrap().contains(expected), "{run}");
         }
     }
@@ -333,10 +334,10 @@ echo "I was asked: $2"
         "json",
     ]);
     // It never went to the server, so nothing is proved.
-    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let run = &result["runs"][0];
-    assert_eq!(run["outcome"], "not_reached", "{run}");
+    assert_eq!(run["outcome"], "inconclusive", "{run}");
     assert!(
         run["answer"]
             .as_str()
@@ -472,7 +473,8 @@ fn conditions_hold_for_the_simulations_too() {
     assert_eq!(code(&bench.run(&[])), 0);
     assert_eq!(code(&bench.run(&["--fail-on", "exploited"])), 1);
     let low = ["--id", "T-002", "--fail-on", "severity=high"];
-    assert_eq!(code(&bench.run(&low)), 0);
+    // What got through does not count, and the careful one has no control.
+    assert_eq!(code(&bench.run(&low)), 2);
 }
 
 #[test]

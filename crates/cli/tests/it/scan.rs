@@ -51,7 +51,7 @@ fn lines(report: &Value) -> Vec<u64> {
 
 #[test]
 fn people_see_the_evidence_and_its_places() {
-    let ran = run(&["scan", TRACE, "--rules", RULES]);
+    let ran = run(&["scan", TRACE, "--allow-unknown", "--rules", RULES]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
     insta::assert_snapshot!("scan-human", ran.stdout);
     assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80));
@@ -64,14 +64,30 @@ fn people_see_the_evidence_and_its_places() {
 
 #[test]
 fn programs_see_everything() {
-    let ran = run(&["scan", TRACE, "--rules", RULES, "--format", "json"]);
+    let ran = run(&[
+        "scan",
+        TRACE,
+        "--allow-unknown",
+        "--rules",
+        RULES,
+        "--format",
+        "json",
+    ]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
     insta::assert_snapshot!("scan-json", ran.stdout);
 }
 
 #[test]
 fn code_scanning_sees_the_line_of_the_trace_and_that_of_the_document() {
-    let ran = run(&["scan", TRACE, "--rules", RULES, "--format", "sarif"]);
+    let ran = run(&[
+        "scan",
+        TRACE,
+        "--allow-unknown",
+        "--rules",
+        RULES,
+        "--format",
+        "sarif",
+    ]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
     insta::assert_snapshot!(
         "scan-sarif",
@@ -133,6 +149,7 @@ fn sarif_tells_what_could_not_be_read_and_keeps_rules_apart() {
     let ran = run(&[
         "scan",
         trace.to_str().unwrap(),
+        "--allow-unknown",
         "--rules",
         rules,
         "--format",
@@ -205,7 +222,13 @@ fn a_partial_attack_is_a_finding() {
     )
     .unwrap();
     let ran = run_with_input(
-        &["scan", "-", "--rules", rules.to_str().unwrap()],
+        &[
+            "scan",
+            "-",
+            "--allow-unknown",
+            "--rules",
+            rules.to_str().unwrap(),
+        ],
         entry(1, "secret").as_bytes(),
     );
     assert_eq!(ran.code, Some(1));
@@ -344,6 +367,7 @@ fn what_cannot_be_read_does_not_keep_the_rest_from_being_judged() {
         "scan",
         "/proc/self/mem",
         trace.to_str().unwrap(),
+        "--allow-unknown",
         "--rules",
         &case.rules,
     ]);
@@ -373,7 +397,7 @@ fn several_traces_are_several_runs() {
     );
     case.write("ignored.txt", entry(1, "secret"));
     let directory = case.directory.path().to_str().unwrap();
-    let ran = run(&["scan", directory, "--rules", &case.rules]);
+    let ran = run(&["scan", directory, "--allow-unknown", "--rules", &case.rules]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     insta::assert_snapshot!("scan-several", ran.stdout.replace(directory, "DIR"));
 }
@@ -420,7 +444,13 @@ fn other_formats_are_told_by_content_or_by_name() {
 
 #[test]
 fn documents_that_cannot_be_used_are_shown_and_nothing_is_scanned() {
-    let ran = run(&["scan", TRACE, "--rules", "examples/documents"]);
+    let ran = run(&[
+        "scan",
+        TRACE,
+        "--allow-unknown",
+        "--rules",
+        "examples/documents",
+    ]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
     for words in [
         "error[V-013]",
@@ -438,7 +468,13 @@ fn documents_that_cannot_be_used_are_shown_and_nothing_is_scanned() {
         "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, state: {tools: []}}\n",
     )
     .unwrap();
-    let ran = run(&["scan", TRACE, "--rules", rules.to_str().unwrap()]);
+    let ran = run(&[
+        "scan",
+        TRACE,
+        "--allow-unknown",
+        "--rules",
+        rules.to_str().unwrap(),
+    ]);
     assert_eq!(ran.code, Some(3));
     assert!(
         ran.stderr
@@ -446,7 +482,15 @@ fn documents_that_cannot_be_used_are_shown_and_nothing_is_scanned() {
         "{}",
         ran.stderr
     );
-    let ran = run(&["scan", TRACE, "--rules", RULES, "--max-size", "10"]);
+    let ran = run(&[
+        "scan",
+        TRACE,
+        "--allow-unknown",
+        "--rules",
+        RULES,
+        "--max-size",
+        "10",
+    ]);
     assert_eq!(ran.code, Some(3));
     assert!(
         ran.stderr.contains("larger than 10 bytes"),
@@ -460,14 +504,44 @@ fn usage() {
     for args in [
         &["scan"][..],
         &["scan", TRACE],
-        &["scan", "--rules", RULES],
-        &["scan", "no/such/trace", "--rules", RULES],
-        &["scan", TRACE, "--rules", "no/such/rules"],
-        &["scan", "docs", "--rules", RULES, "--jobs", "0"],
-        &["scan", TRACE, "--rules", RULES, "--from", "pcap"],
-        &["scan", TRACE, "--rules", RULES, "--format", "xml"],
-        &["scan", "-", "--rules", "-"],
-        &["scan", "crates/cli/src", "--rules", RULES],
+        &["scan", "--allow-unknown", "--rules", RULES],
+        &["scan", "no/such/trace", "--allow-unknown", "--rules", RULES],
+        &["scan", TRACE, "--allow-unknown", "--rules", "no/such/rules"],
+        &[
+            "scan",
+            "docs",
+            "--allow-unknown",
+            "--rules",
+            RULES,
+            "--jobs",
+            "0",
+        ],
+        &[
+            "scan",
+            TRACE,
+            "--allow-unknown",
+            "--rules",
+            RULES,
+            "--from",
+            "pcap",
+        ],
+        &[
+            "scan",
+            TRACE,
+            "--allow-unknown",
+            "--rules",
+            RULES,
+            "--format",
+            "xml",
+        ],
+        &["scan", "-", "--allow-unknown", "--rules", "-"],
+        &[
+            "scan",
+            "crates/cli/src",
+            "--allow-unknown",
+            "--rules",
+            RULES,
+        ],
     ] {
         let ran = run(args);
         assert_eq!(ran.code, Some(64), "{args:?}: {}", ran.stderr);
@@ -489,7 +563,7 @@ fn traces_cannot_drive_the_terminal() {
     );
     let name = trace.to_str().unwrap();
     for command in ["scan", "explain-verdict"] {
-        let ran = run(&[command, name, "--rules", &case.rules]);
+        let ran = case.judge(command, std::path::Path::new(name), &[]);
         for text in [&ran.stdout, &ran.stderr] {
             let bad = ['\u{1b}', '\u{7}', '\u{9b}', '\r', '\u{202e}', '\u{2028}'];
             assert!(!text.contains(bad), "{command}: {text:?}");
@@ -505,11 +579,11 @@ fn traces_cannot_drive_the_terminal() {
 
 #[test]
 fn colour_is_for_terminals_only() {
-    let mut forced = support::command(&["scan", TRACE, "--rules", RULES]);
+    let mut forced = support::command(&["scan", TRACE, "--allow-unknown", "--rules", RULES]);
     forced.env("CLICOLOR_FORCE", "1").env_remove("NO_COLOR");
     let styled = support::finish(forced.output().unwrap()).stdout;
     assert!(styled.contains("\u{1b}["));
-    let mut refused = support::command(&["scan", TRACE, "--rules", RULES]);
+    let mut refused = support::command(&["scan", TRACE, "--allow-unknown", "--rules", RULES]);
     refused.env("NO_COLOR", "1").env_remove("CLICOLOR_FORCE");
     assert!(
         !support::finish(refused.output().unwrap())
@@ -544,7 +618,13 @@ fn the_public_scenarios_can_be_scanned_with() {
     else {
         return;
     };
-    let ran = run(&["scan", TRACE, "--rules", scenarios.to_str().unwrap()]);
+    let ran = run(&[
+        "scan",
+        TRACE,
+        "--allow-unknown",
+        "--rules",
+        scenarios.to_str().unwrap(),
+    ]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(
         ran.stdout.contains("40 documents with 118 indicators"),

@@ -133,7 +133,13 @@ fn the_example_judges_calls_without_arguments() {
     let case = Case::secret();
     let call = r#"{"protocol":"mcp","operation":"tools/call","direction":"request","content":{"name":"now"}}"#;
     let trace = case.write("t.jsonl", call);
-    let ran = run(&["scan", trace.to_str().unwrap(), "--rules", RULES]);
+    let ran = run(&[
+        "scan",
+        trace.to_str().unwrap(),
+        "--allow-unknown",
+        "--rules",
+        RULES,
+    ]);
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
 }
 
@@ -150,7 +156,13 @@ fn a_directory_that_cannot_be_read_costs_only_itself() {
     let other = case.directory.path().join("c");
     fs::create_dir_all(other.join(&half)).unwrap();
     fs::rename(&other, traces.join(&half).join("c")).unwrap();
-    let ran = run(&["scan", traces.to_str().unwrap(), "--rules", &case.rules]);
+    let ran = run(&[
+        "scan",
+        traces.to_str().unwrap(),
+        "--allow-unknown",
+        "--rules",
+        &case.rules,
+    ]);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     assert!(ran.stderr.contains("cannot read"), "{}", ran.stderr);
     assert!(ran.stdout.contains("2 traces, 1 message"), "{}", ran.stdout);
@@ -217,7 +229,15 @@ fn rules_of_sarif_do_not_depend_on_what_was_found() {
         let lines: String = words.iter().map(|words| text(words)).collect();
         let trace = case.write("trace.jsonl", lines);
         let trace = trace.to_str().unwrap();
-        let ran = run(&["scan", trace, "--rules", directory, "--format", "sarif"]);
+        let ran = run(&[
+            "scan",
+            trace,
+            "--allow-unknown",
+            "--rules",
+            directory,
+            "--format",
+            "sarif",
+        ]);
         json(&ran.stdout)["runs"][0].clone()
     };
     let rules = |run: &Value| -> Vec<String> {
@@ -245,7 +265,7 @@ fn rules_of_sarif_do_not_depend_on_what_was_found() {
 
 #[test]
 fn people_are_pointed_at_what_they_may_have_overlooked() {
-    let ran = run(&["scan", "--rules", RULES, TRACE]);
+    let ran = run(&["scan", "--allow-unknown", "--rules", RULES, TRACE]);
     assert_eq!(ran.code, Some(64));
     assert!(
         ran.stderr.contains("hint: name the traces before --rules"),
@@ -281,7 +301,7 @@ fn what_was_found_before_an_interrupt_is_told() {
     use std::time::Duration;
 
     let case = Case::secret();
-    let mut child = support::command(&["scan", "-", "--rules", &case.rules])
+    let mut child = support::command(&["scan", "-", "--allow-unknown", "--rules", &case.rules])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -325,14 +345,20 @@ fn names_of_files_do_not_forge_lines() {
     let trace = case.write("a\nproofhouse: all is well.jsonl", "bad\n");
     let trace = trace.to_str().unwrap();
     for command in ["scan", "explain-verdict"] {
-        let ran = run(&[command, trace, "--rules", &case.rules]);
+        let ran = case.judge(command, Path::new(trace), &[]);
         assert!(ran.stderr.contains("all is well"), "{}", ran.stderr);
         let forged = |line: &str| line.starts_with("proofhouse: all is well");
         assert!(!ran.stderr.lines().any(forged), "{}", ran.stderr);
     }
     for args in [
-        &["scan", TRACE, "--rules", trace][..],
-        &["scan", "b\nproofhouse: all is well", "--rules", RULES],
+        &["scan", TRACE, "--allow-unknown", "--rules", trace][..],
+        &[
+            "scan",
+            "b\nproofhouse: all is well",
+            "--allow-unknown",
+            "--rules",
+            RULES,
+        ],
     ] {
         let forged = |line: &str| line.starts_with("proofhouse: all is well");
         let ran = run(args);

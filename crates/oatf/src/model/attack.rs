@@ -81,6 +81,12 @@ impl Document {
         self.span_below(&[], field)
     }
 
+    /// Where what a path below the attack leads to stands in the source text, or the nearest one around it that does.
+    #[must_use]
+    pub fn attack_path_span(&self, path: &[PathSegment<'_>]) -> Option<Span> {
+        self.span_below(path, &[])
+    }
+
     fn span_below(&self, place: &[PathSegment<'_>], field: &[&str]) -> Option<Span> {
         let mut path = DocPath::default();
         path.push(PathSegment::Key("attack"));
