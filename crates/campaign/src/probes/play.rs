@@ -204,8 +204,8 @@ impl ChannelProbe {
     }
 
     fn state(&self, made: &RunRecord, seen: Option<&ProbeSighting>) -> ChannelState {
-        let failure = made.broken.as_deref().or(made.error.as_deref());
         let Some(seen) = seen else {
+            let failure = made.broken.as_deref().or(made.error.as_deref());
             return ChannelState::NotRead {
                 why: line(&format!(
                     "the subject could not be asked: {}",
@@ -217,7 +217,8 @@ impl ChannelProbe {
             return ChannelState::Read { form: line(form) };
         }
         let channel = channel_name(Some(&self.mode), self.kind);
-        let why = match (failure, &made.answer) {
+        // A probe has no indicators, so that there is no verdict is no failure.
+        let why = match (made.broken.as_deref(), &made.answer) {
             (Some(failure), _) => format!("the subject failed: {failure}"),
             _ if seen.messages == 0 => "the subject did not connect".to_owned(),
             (None, answer) => {
