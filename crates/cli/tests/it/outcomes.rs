@@ -71,8 +71,6 @@ call(None, "notifications/initialized", {})
 tools = call(2, "tools/list", {})
 prompt = os.environ["PROOFHOUSE_PROMPT"]
 if how == "model-down":
-    # What it logs holds all that it was sent.
-    print(tools)
     print("Error: the model is down")
 elif "reference code" in prompt:
     seen = prompt + tools
