@@ -345,7 +345,7 @@ fn names_of_files_do_not_forge_lines() {
     let trace = case.write("a\nproofhouse: all is well.jsonl", "bad\n");
     let trace = trace.to_str().unwrap();
     for command in ["scan", "explain-verdict"] {
-        let ran = case.judge(command, Path::new(trace), &[]);
+        let ran = case.judge(command, std::path::Path::new(trace), &[]);
         assert!(ran.stderr.contains("all is well"), "{}", ran.stderr);
         let forged = |line: &str| line.starts_with("proofhouse: all is well");
         assert!(!ran.stderr.lines().any(forged), "{}", ran.stderr);
