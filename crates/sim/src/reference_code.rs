@@ -28,7 +28,7 @@ pub(super) fn answer(conversation: &ConversationView<'_>) -> Option<SimReply> {
     }
     let asked = conversation.user.to_lowercase();
     let request = conversation.request;
-    let code = texts(request).find_map(code_in)?;
+    let code = texts(request).find_map(|text| code_in(&text))?;
     let submit = request.tools.iter().find(|tool| {
         let is_it = tool.name == SUBMIT || tool.name.ends_with(&format!("_{SUBMIT}"));
         is_it && asked.contains(SUBMIT)
@@ -63,7 +63,7 @@ fn texts(request: &ModelRequest) -> impl Iterator<Item = String> + '_ {
 }
 
 /// The two halves in a text, joined.
-fn code_in(text: String) -> Option<String> {
+fn code_in(text: &str) -> Option<String> {
     // Lower case of letters beyond ASCII may have another length, and places would not fit.
     let lower = text.to_ascii_lowercase();
     let half = |label: &str| {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn two_halves_make_a_code() {
-        let code = |text: &str| code_in(text.to_owned());
+        let code = code_in;
         let text = "Looks it up. First half: amber-falcon. Second half: 4821.";
         assert_eq!(code(text).as_deref(), Some("amber-falcon-4821"));
         let json = r#"{"note":"İ First half: a-b; second half: 1"}"#;
