@@ -14,10 +14,11 @@ use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 
 use crate::archive::keep;
-use crate::outcome::{ControlState, ProvenChannels};
+use crate::outcome::ControlState;
 use crate::plan::Plan;
+use crate::probes::{self, ProbeRecord, ProbeSetup, ProvenChannels};
 use crate::result::{CampaignResult, RunRecord, SubjectInfo, VERSION};
-use crate::run::{RunSetup, no_control, traces_in};
+use crate::run::{RunSetup, TRACES, no_control};
 use crate::scratch::ScratchDirectory;
 use crate::store::{self, FILE};
 
@@ -32,8 +33,10 @@ pub struct CampaignSettings {
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
     /// Answers `synthesize` blocks.
     pub generation: Option<Arc<dyn GenerationProvider>>,
-    /// What channel probes have shown of the subjects.
-    pub channels: Arc<ProvenChannels>,
+    /// Whether to ask, before the runs, which channels the models of the subjects read.
+    pub probes: bool,
+    /// What is known of that from the part of the campaign that was made before.
+    pub earlier_probes: Vec<ProbeRecord>,
     /// Where the result and the traces go.
     pub directory: Option<PathBuf>,
 }
@@ -46,7 +49,8 @@ impl Default for CampaignSettings {
             fail_fast: false,
             semantic: None,
             generation: None,
-            channels: Arc::default(),
+            probes: true,
+            earlier_probes: Vec::new(),
             directory: None,
         }
     }
@@ -87,10 +91,11 @@ pub async fn execute(
     let mut documents: Vec<_> = plan.documents.iter().map(|one| one.info.clone()).collect();
     if let Some(directory) = &settings.directory {
         store::sweep(directory, store::UNFINISHED);
-        let traces = traces_in(directory);
-        match std::fs::create_dir_all(&traces) {
-            Ok(()) => {}
-            Err(error) => trouble = Some(format!("{}: {error}", traces.display())),
+        for folder in [TRACES, probes::DIRECTORY] {
+            let folder = directory.join(folder);
+            if let Err(error) = std::fs::create_dir_all(&folder) {
+                trouble = Some(format!("{}: {error}", folder.display()));
+            }
         }
         for (info, document) in documents.iter_mut().zip(&plan.documents) {
             match keep(directory, document) {
@@ -105,6 +110,7 @@ pub async fn execute(
         records: BTreeMap::new(),
         pairs: pairs(plan),
         settings: Arc::new(settings),
+        channels: Arc::default(),
         started: Instant::now(),
         resumed: 0,
         turns: turns(subjects),
@@ -119,6 +125,7 @@ pub async fn execute(
             seed: plan.seed,
             subjects: infos,
             documents,
+            probes: Vec::new(),
             runs: Vec::new(),
             spared: 0,
         },
@@ -145,6 +152,7 @@ pub async fn execute(
         campaign.settle(place);
     }
     let stop = cancel.child_token();
+    campaign.probe(subjects, &stop).await;
     campaign.make_runs(subjects, &stop).await;
     let result = &mut campaign.result;
     result.finished_at = Some(Timestamp::now().to_string());
@@ -182,6 +190,8 @@ struct Campaign<'a> {
     /// Where the runs of each document and subject are in the plan.
     pairs: HashMap<(usize, usize), Vec<usize>>,
     settings: Arc<CampaignSettings>,
+    /// What the probes have shown.
+    channels: Arc<ProvenChannels>,
     started: Instant,
     resumed: usize,
     turns: Vec<Option<Arc<Semaphore>>>,
@@ -202,6 +212,22 @@ struct Saving {
 const SAVING_SHARE: u32 = 10;
 
 impl Campaign<'_> {
+    /// Asks which channels the models of the subjects read.
+    async fn probe(&mut self, subjects: &[Arc<dyn Subject>], stop: &CancellationToken) {
+        let names = self.result.subjects.iter();
+        let setup = ProbeSetup {
+            plan: self.plan,
+            subjects,
+            names: names.map(|subject| subject.name.clone()).collect(),
+            settings: &self.settings,
+            turns: &self.turns,
+            scratch: &self.scratch,
+        };
+        self.result.probes = probes::probe(&setup, stop).await;
+        self.channels = Arc::new(ProvenChannels::new(&self.result.probes));
+        self.save(false);
+    }
+
     async fn make_runs(&mut self, subjects: &[Arc<dyn Subject>], stop: &CancellationToken) {
         let mut running: JoinSet<Option<RunRecord>> = JoinSet::new();
         let mut places: HashMap<Id, usize> = HashMap::new();
@@ -268,6 +294,9 @@ impl Campaign<'_> {
             settings: Arc::clone(&self.settings),
             turns: self.turns[planned.subject].clone(),
             scratch: self.scratch.clone(),
+            folder: TRACES,
+            channels: Arc::clone(&self.channels),
+            watch: None,
             planned,
         }
     }

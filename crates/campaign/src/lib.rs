@@ -1,7 +1,7 @@
 //! Many attacks on subjects: the plan, the runs, their results, and what can be said from them.
 //!
 //! A [`Plan`](plan::Plan) says which document meets which [`Subject`](proofhouse_subjects::Subject) how often.
-//! [`execute`](engine::execute) makes the runs, side by side, and gives a
+//! [`execute`](engine::execute) asks what the subjects read ([`probes`]), makes the runs, side by side, and gives a
 //! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
 //! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, [`baseline`] what
 //! changed since an earlier one, and [`sensitivity`] what change could be found. [`gates`] decides whether it failed, [`report`] tells all that, to people and to
@@ -26,6 +26,7 @@ pub mod matchable;
 pub mod message_origin;
 pub mod outcome;
 pub mod plan;
+pub mod probes;
 pub mod replay;
 pub mod report;
 pub mod result;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::canaries::CanaryValues;
 pub use crate::outcome::RunOutcome;
 use crate::outcome::{Conditions, ControlState, InconclusiveReason, settle};
+use crate::probes::ProbeRecord;
 pub use proofhouse_subjects::SubjectInfo;
 
 /// The version of the form.
@@ -36,6 +37,9 @@ pub struct CampaignResult {
     pub subjects: Vec<SubjectInfo>,
     /// What they were attacked with.
     pub documents: Vec<DocumentInfo>,
+    /// Which channels the models of the subjects read, as channel probes have shown.
+    #[serde(default)]
+    pub probes: Vec<ProbeRecord>,
     /// The runs, in the order of the plan.
     pub runs: Vec<RunRecord>,
     /// Planned runs that an earlier version left out once it had its answer. Rates of such a result are not compared.

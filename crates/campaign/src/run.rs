@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,6 +27,7 @@ use crate::outcome::{
     is_task_done,
 };
 use crate::plan::PlannedRun;
+use crate::probes::{NonceWatch, ProvenChannels};
 use crate::result::{RunOutcome, RunRecord};
 use crate::scratch::ScratchDirectory;
 
@@ -80,6 +81,12 @@ pub(crate) struct RunSetup {
     pub(crate) turns: Option<Arc<Semaphore>>,
     /// Where its directory is made, or why it cannot be.
     pub(crate) scratch: Result<Arc<ScratchDirectory>, Arc<io::Error>>,
+    /// The directory of its trace, in that of the campaign.
+    pub(crate) folder: &'static str,
+    /// Which channels the subjects' models read.
+    pub(crate) channels: Arc<ProvenChannels>,
+    /// Looks for the code of a channel probe.
+    pub(crate) watch: Option<Arc<NonceWatch>>,
 }
 
 impl RunSetup {
@@ -183,14 +190,15 @@ impl RunSetup {
         };
         if let Some(directory) = &self.settings.directory {
             let file = trace_file(&self.planned.id);
-            match File::create(traces_in(directory).join(&file)) {
+            let folder = self.folder;
+            match File::create(directory.join(folder).join(&file)) {
                 Ok(output) => {
                     options.trace = Some(Box::new(BufWriter::new(output)));
-                    record.trace = Some(format!("traces/{file}"));
+                    record.trace = Some(format!("{folder}/{file}"));
                 }
                 // What came of the run is worth more than its recording.
                 Err(error) => {
-                    let lost = format!("traces/{file}: cannot write: {error}");
+                    let lost = format!("{folder}/{file}: cannot write: {error}");
                     record.warnings.push(lost.clone());
                     record.trace_lost = Some(lost);
                 }
@@ -347,6 +355,9 @@ impl RunSetup {
             Some(redactor.redact(&overheard).into_owned())
         });
         record.answer = answer.as_deref().map(cut);
+        if let Some(watch) = &self.watch {
+            watch.look(&self.script.document, report, answer.as_deref());
+        }
         if let Some(success) = &self.script.success {
             // An answer that nobody gave does not have the text.
             let done = is_task_done(success, report, answer.as_deref());
@@ -372,7 +383,8 @@ impl RunSetup {
             answer: answer.as_deref(),
             blind: &blind(&self.script.document),
             subject: &self.name,
-            channels: &self.settings.channels,
+            // A control has no payload that it would have to read.
+            channels: (!self.planned.twin).then_some(&*self.channels),
         };
         record.conditions = Conditions::of(&observed, &ControlState::Pending);
         record.settle(&self.control(record));
@@ -477,10 +489,8 @@ pub(crate) fn file_name(id: &str, end: &str) -> String {
     format!("{}-{hash:08x}{end}", name.trim_start_matches('.'))
 }
 
-/// The directory of the traces of a campaign.
-pub(crate) fn traces_in(directory: &Path) -> PathBuf {
-    directory.join("traces")
-}
+/// The directory of the traces of runs, in that of a campaign.
+pub(crate) const TRACES: &str = "traces";
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::plan::Plan;
+use crate::probes::ProbeRecord;
 use crate::result::{CampaignResult, RunRecord, SubjectInfo, VERSION};
 
 /// The name of the file in a campaign's directory.
@@ -215,6 +216,15 @@ impl PrepareError {
     }
 }
 
+/// What an earlier part of a campaign found that need not be found again.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EarlierCampaign {
+    /// Its runs.
+    pub runs: Vec<RunRecord>,
+    /// What its probes have shown; a subject that is another one now was refused.
+    pub probes: Vec<ProbeRecord>,
+}
+
 /// Gets the directory of a campaign ready, and gives the runs in it that need not be made again. That nothing can be
 /// written is found out now, not after all the runs.
 ///
@@ -226,7 +236,7 @@ pub fn prepare(
     resume: bool,
     plan: &Plan,
     subjects: &[SubjectInfo],
-) -> Result<Vec<RunRecord>, PrepareError> {
+) -> Result<EarlierCampaign, PrepareError> {
     std::fs::create_dir_all(directory).map_err(|error| PrepareError::Make {
         path: directory.to_owned(),
         error,
@@ -237,9 +247,13 @@ pub fn prepare(
         return Err(PrepareError::Taken(directory.to_owned()));
     }
     let earlier = if is_there {
-        resumable(plan, subjects, &load(&file)?)?
+        let earlier = load(&file)?;
+        EarlierCampaign {
+            runs: resumable(plan, subjects, &earlier)?,
+            probes: earlier.probes,
+        }
     } else {
-        Vec::new()
+        EarlierCampaign::default()
     };
     for path in ["", "traces", "documents"].map(|name| directory.join(name)) {
         let tried = std::fs::create_dir_all(&path).and_then(|()| tempfile::tempfile_in(&path));
@@ -404,6 +418,7 @@ pub(crate) mod tests {
                 digest: None,
             }],
             documents: vec![document("A"), document("B")],
+            probes: Vec::new(),
             runs,
             spared: 0,
         }

@@ -135,7 +135,7 @@ impl Default for TwinCounts {
     }
 }
 
-/// What runs took, twins included.
+/// What runs took, twins included; of a subject and in all, also what the probes took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCost {
     /// The times of the runs, added up; they may have gone on side by side.
@@ -172,6 +172,19 @@ impl CampaignSummary {
                     .or_default()
                     .add(&tally);
                 cells.push(tally.cell(&document.id, &subject.name));
+            }
+        }
+        for probe in &result.probes {
+            let cost = RunCost {
+                milliseconds: probe.milliseconds,
+                tokens: probe.tokens,
+            };
+            let names = result.subjects.iter();
+            let mut places = names.zip(&mut subjects);
+            let of_subject = places.find(|(subject, _)| subject.name == probe.subject);
+            if let Some((_, collected)) = of_subject {
+                collected.all.cost.add(cost);
+                overall.all.cost.add(cost);
             }
         }
         let name = |number: usize| {
@@ -474,6 +487,7 @@ mod tests {
                 digest: None,
             }],
             documents: vec![document("a", "x"), document("b", "y"), document("c", "x")],
+            probes: Vec::new(),
             runs,
             spared: 0,
         })

@@ -25,6 +25,6 @@ pub use scanner::{
 pub use trace::{
     LineError, LineErrorKind, MessageAssembler, MessagePieces, MessageReader, MessageSource,
     REDACTED, ReadSummary, RedactError, Redactor, TRACE_VERSION, TraceItem, TraceMessage,
-    TraceReadError, TraceReadErrorKind, TraceReadLimits, TraceReader, TraceWriter, WholeMessage,
-    UNPARSED, read_lenient,
+    TraceReadError, TraceReadErrorKind, TraceReadLimits, TraceReader, TraceWriter, UNPARSED,
+    WholeMessage, read_lenient,
 };

@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::exposure::CarrierKind;
 
+/// What a frontend sends.
+const INPUT: &str = "run_agent_input";
+
 /// Keys of listed items that do not go over the wire.
 const OWN_KEYS: [&str; 6] = [
     "responses",
@@ -45,7 +48,14 @@ pub(crate) fn branches(state: &Value, kind: CarrierKind, name: &str) -> Vec<Valu
     };
     match kind {
         CarrierKind::Instructions => state.get("instructions").cloned().into_iter().collect(),
-        CarrierKind::ToolListed => named("tools", "name").map(listed).collect(),
+        CarrierKind::ToolListed => {
+            let frontend = state.get(INPUT).into_iter();
+            let frontend = frontend.flat_map(|input| items(input, "tools"));
+            let frontend =
+                frontend.filter(|tool| tool.get("name").is_some_and(|value| value == name));
+            let servers = named("tools", "name").map(listed);
+            servers.chain(frontend.cloned()).collect()
+        }
         CarrierKind::PromptListed => named("prompts", "name").map(listed).collect(),
         CarrierKind::ResourceListed => named("resources", "uri")
             .chain(named("resource_templates", "uriTemplate"))
@@ -79,14 +89,30 @@ pub(crate) fn branches(state: &Value, kind: CarrierKind, name: &str) -> Vec<Valu
                 let method = action.get("method")?.as_str()?;
                 Some(of_message(method, action.get("params")))
             });
-            let given = ["run_agent_input", "roots"];
-            let given = given.iter().filter_map(|key| state.get(*key).cloned());
+            let input = state.get(INPUT).map(conversation);
+            let given = input.into_iter().chain(state.get("roots").cloned());
             actions.chain(given).chain(steps(state)).collect()
         }
+        CarrierKind::Context => of_input(state, "context"),
+        CarrierKind::State => of_input(state, "state"),
         CarrierKind::FrontendToolResult => entries(state, "tool_responses")
             .map(|entry| of_entry(&entry))
             .collect(),
     }
+}
+
+/// What of an input is the conversation: the rest has carriers of its own.
+fn conversation(input: &Value) -> Value {
+    let mut input = input.clone();
+    if let Some(object) = input.as_object_mut() {
+        object.retain(|key, _| !["context", "state", "tools"].contains(&key.as_str()));
+    }
+    input
+}
+
+fn of_input(state: &Value, key: &str) -> Vec<Value> {
+    let value = state.get(INPUT).and_then(|input| input.get(key));
+    value.cloned().into_iter().collect()
 }
 
 fn items<'s>(state: &'s Value, list: &str) -> impl Iterator<Item = &'s Value> + use<'s> {

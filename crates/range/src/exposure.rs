@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use proofhouse_wire::sync::lock;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::branches::branches;
 use crate::phases::PhaseView;
 
 /// What can carry an attack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CarrierKind {
     /// The server's instructions.
@@ -45,8 +45,12 @@ pub enum CarrierKind {
     Card,
     /// A task, message or stream item answered.
     TaskResponse,
-    /// A message, call or input sent.
+    /// A message or call sent, or the conversation that a frontend sends.
     Message,
+    /// The context that a frontend sends beside the conversation.
+    Context,
+    /// The state that a frontend shares.
+    State,
     /// The result of a tool the subject called at its frontend.
     FrontendToolResult,
 }

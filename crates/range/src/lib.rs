@@ -18,6 +18,7 @@ mod drivers;
 mod exposure;
 mod extractors;
 mod facts;
+mod payload_channels;
 mod phase_gate;
 mod phases;
 mod presence;
@@ -35,6 +36,7 @@ pub use driver::{
 pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
 pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UnseenKind, UnseenMessage};
+pub use payload_channels::payload_channels;
 pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;
 pub use proofhouse_detect::UNPARSED;

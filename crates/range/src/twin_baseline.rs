@@ -14,15 +14,15 @@ pub(crate) struct TwinBaseline(HashMap<String, ShownByActor>);
 
 /// What one actor of a document shows.
 #[derive(Debug, Default)]
-struct ShownByActor {
+pub(crate) struct ShownByActor {
     /// The states of its phases.
-    states: Vec<Value>,
+    pub(crate) states: Vec<Value>,
     /// What it sends when a phase begins.
     sends: Vec<Value>,
 }
 
 impl ShownByActor {
-    fn of(phases: &[proofhouse_oatf::Phase]) -> Self {
+    pub(crate) fn of(phases: &[proofhouse_oatf::Phase]) -> Self {
         let states = (0..phases.len()).filter_map(|index| compute_effective_state(phases, index));
         let actions = phases
             .iter()
@@ -41,7 +41,7 @@ impl ShownByActor {
     }
 
     /// What it shows through a carrier, in all of its phases.
-    fn branches(&self, kind: CarrierKind, name: &str) -> Vec<Value> {
+    pub(crate) fn branches(&self, kind: CarrierKind, name: &str) -> Vec<Value> {
         let states = self.states.iter();
         let mut all: Vec<Value> = states
             .flat_map(|state| branches(state, kind, name))
@@ -60,6 +60,8 @@ impl ShownByActor {
             | CarrierKind::Prompt
             | CarrierKind::Card
             | CarrierKind::TaskResponse
+            | CarrierKind::Context
+            | CarrierKind::State
             | CarrierKind::FrontendToolResult => false,
         };
         if may_be_sent {
@@ -115,7 +117,7 @@ fn shown(document: &Document) -> HashMap<String, ShownByActor> {
 }
 
 /// What a state can deliver.
-fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
+pub(crate) fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
     use CarrierKind as K;
     let lists = [
         ("tools", "name", K::ToolListed, K::ToolResponse),
@@ -140,6 +142,10 @@ fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
             carriers.push((answered, name.to_owned()));
         }
     }
+    let frontend = state.pointer("/run_agent_input/tools");
+    let offered = frontend.and_then(Value::as_array).into_iter().flatten();
+    let offered = offered.filter_map(|tool| tool.get("name")?.as_str());
+    carriers.extend(offered.map(|name| (K::ToolListed, name.to_owned())));
     let single = [
         K::Instructions,
         K::Elicitation,
@@ -148,6 +154,8 @@ fn carriers(state: &Value) -> Vec<(CarrierKind, String)> {
         K::Card,
         K::TaskResponse,
         K::Message,
+        K::Context,
+        K::State,
         K::FrontendToolResult,
     ];
     carriers.extend(single.map(|kind| (kind, String::new())));

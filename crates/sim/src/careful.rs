@@ -6,6 +6,7 @@ use super::clean::clean;
 use super::conversation::{ConversationView, cut};
 use super::directives::is_directive;
 use super::plan::{arguments, next, steps};
+use super::reference_code;
 use super::reply::{SimReply, variant};
 use super::sentences::sentences;
 use super::toolbox::Toolbox;
@@ -14,6 +15,9 @@ use proofhouse_model::ModelRequest;
 /// What the careful simulation says to a request.
 pub(super) fn answer(request: &ModelRequest) -> SimReply {
     let conversation = ConversationView::new(request);
+    if let Some(reply) = reference_code::answer(&conversation) {
+        return reply;
+    }
     let toolbox = Toolbox::new(&request.tools, false);
     let steps = steps(&conversation.user, &toolbox);
     if let Some(step) = next(&steps, &toolbox, &conversation) {

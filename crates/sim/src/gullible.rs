@@ -15,6 +15,7 @@ use super::directives::{
 use super::fill::{filler, fit, from_words, object};
 use super::literals::{LiteralKind, first};
 use super::plan::{PlanStep, arguments, next, steps};
+use super::reference_code;
 use super::reply::{SimReply, variant};
 use super::toolbox::{Role, ToolParameter, ToolView, Toolbox};
 use proofhouse_model::ModelRequest;
@@ -28,6 +29,9 @@ const MAX_READ_BYTES: usize = 256 << 10;
 /// What the gullible simulation says to a request.
 pub(super) fn answer(request: &ModelRequest) -> SimReply {
     let conversation = ConversationView::new(request);
+    if let Some(reply) = reference_code::answer(&conversation) {
+        return reply;
+    }
     let toolbox = Toolbox::new(&request.tools, true);
     let told = orders(request, &toolbox);
     let mind = Responder {

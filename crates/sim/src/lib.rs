@@ -2,7 +2,7 @@
 //!
 //! `sim:gullible` obeys imperative text wherever it stands: in descriptions of tools and parameters, in
 //! results, in its instructions. `sim:careful` acts on the user's words alone and takes everything else
-//! for data. Both are deterministic: the same request with the same seed has the same reply, and neither
+//! for data. Both tell the reference code of a channel probe to whoever asks for it. Both are deterministic: the same request with the same seed has the same reply, and neither
 //! remembers anything between requests. [`ScriptedModel`] says what a file tells it to.
 //!
 //! What they do tells whether an attack can work on a subject that falls for it, and that it does not on
@@ -16,6 +16,7 @@ mod fill;
 mod gullible;
 mod literals;
 mod plan;
+mod reference_code;
 mod reply;
 mod scripted;
 mod sentences;

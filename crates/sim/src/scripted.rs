@@ -12,7 +12,9 @@ use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value};
 
+use super::conversation::ConversationView;
 use super::reply::{SimReply, speak};
+use super::{careful, reference_code};
 use proofhouse_model::{
     Arguments, ChatMessage, MAX_CALLS_PER_TURN, Model, ModelError, ModelErrorKind, ModelEvent,
     ModelReply, ModelRequest, ModelSink, StopReason, ToolCall,
@@ -50,7 +52,8 @@ impl From<std::io::Error> for ScriptError {
 /// Replies from a file, one per request.
 ///
 /// Turns are taken in order. A turn with `when` is passed over until the last message contains its words;
-/// a turn with `repeat: true` stays.
+/// a turn with `repeat: true` stays. Questions of channel probes are answered without taking a turn, unless the turn
+/// that would be taken fails.
 pub struct ScriptedModel {
     name: String,
     turns: Vec<ScriptedTurn>,
@@ -127,24 +130,33 @@ impl ScriptedModel {
         })
     }
 
+    /// The first turn that is left and fits; it stays.
+    fn peek(&self, request: &ModelRequest) -> Option<&ScriptedTurn> {
+        self.place(&lock(&self.used), request)
+            .map(|place| &self.turns[place])
+    }
+
     /// The first turn that is left and fits.
     fn take(&self, request: &ModelRequest) -> Option<ScriptedTurn> {
+        let mut used = lock(&self.used);
+        let place = self.place(&used, request)?;
+        let turn = self.turns[place].clone();
+        used[place] = !turn.repeat;
+        Some(turn)
+    }
+
+    fn place(&self, used: &[bool], request: &ModelRequest) -> Option<usize> {
         let last = match request.messages.last() {
             Some(ChatMessage::User { text } | ChatMessage::Assistant { text, .. }) => text.as_str(),
             Some(ChatMessage::Tool { content, .. }) => content.as_str(),
             None => "",
         };
-        let mut used = lock(&self.used);
         let fits = |turn: &ScriptedTurn| {
             turn.when
                 .as_deref()
                 .is_none_or(|words| last.contains(words))
         };
-        let place =
-            (0..self.turns.len()).find(|place| !used[*place] && fits(&self.turns[*place]))?;
-        let turn = self.turns[place].clone();
-        used[place] = !turn.repeat;
-        Some(turn)
+        (0..self.turns.len()).find(|place| !used[*place] && fits(&self.turns[*place]))
     }
 }
 
@@ -164,6 +176,12 @@ impl Model for ScriptedModel {
         _cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
+            // A channel probe is no part of the script; who is down is down for it too.
+            let is_down = self.peek(request).is_some_and(|turn| turn.fails.is_some());
+            if !is_down && reference_code::is_asked(&ConversationView::new(request)) {
+                let reply = careful::answer(request);
+                return Ok(speak(reply, request, &self.name, events));
+            }
             let Some(turn) = self.take(request) else {
                 let message = "the script has no turn left that fits the last message";
                 return Err(ModelError::new(ModelErrorKind::Script, message));

@@ -4,7 +4,6 @@
 //! The verdict of the threat format (`AttackResult`) says what the indicators found. The outcome stands above it: it
 //! also knows whether there was anything to find.
 
-mod channels;
 mod conditions;
 mod control;
 mod reason;
@@ -14,7 +13,6 @@ use proofhouse_range::Ending;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use channels::ProvenChannels;
 pub(crate) use conditions::indicators_evaluated;
 pub use conditions::{Conditions, ObservedRun, RunCondition};
 pub use control::{ControlState, heard_answer, is_error_text, is_task_done};

@@ -50,6 +50,10 @@ reasons! {
     ChannelNotRead "channel_not_read"
         "The payload was sent in a field that the agent's model never reads."
         "Nothing to fix if the agent drops this field by design; otherwise pass the field on to the model.";
+    /// Nobody has shown that the subject's model reads the channel.
+    ChannelNotProved "channel_not_proved"
+        "No channel probe has shown that the agent's model reads the field that carried the payload."
+        "Run without `--no-probes`; docs/probes.md lists the fields that have a probe.";
     /// The subject did nothing after the delivery.
     NoAnswer "no_answer"
         "The agent neither acted nor answered after the payload was sent; an error message is no answer."
@@ -116,6 +120,7 @@ impl InconclusiveReason {
             | Self::Interrupted => true,
             Self::NotDelivered
             | Self::ChannelNotRead
+            | Self::ChannelNotProved
             | Self::NoAnswer
             | Self::NoControl
             | Self::ControlNotRun

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::text::{cut, interval, line, of, percent, plural, words};
 use super::view::{MatrixCell, ReportView, reasons_line};
 use crate::outcome::RunOutcome;
+use crate::probes::channel_lines;
 
 /// How many rows a table has.
 const MOST_ROWS: usize = 60;
@@ -187,6 +188,10 @@ fn changes(view: &ReportView<'_>, out: &mut String) {
 }
 
 fn remarks(view: &ReportView<'_>, out: &mut String) {
+    for line in channel_lines(&view.result.probes).iter().take(MOST_ROWS) {
+        let subject = escape(&line.subject);
+        let _ = writeln!(out, "Channels read by {subject}: {}.\n", line.channels);
+    }
     if !view.result.complete {
         out.push_str("**Incomplete:** not every planned run was made.\n\n");
     }

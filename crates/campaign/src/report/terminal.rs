@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::text::{amount, column, duration, interval, line, of, percent, plural, words};
 use super::view::{MatrixCell, ReportView, reasons_line, title};
 use crate::outcome::RunOutcome;
+use crate::probes::channel_lines;
 use crate::summary::RunGroup;
 
 /// How many columns there are.
@@ -229,6 +230,12 @@ fn notes(view: &ReportView<'_>, out: &mut String) {
             }
         }
     }
+    let channels = channel_lines(&view.result.probes);
+    notes.extend(
+        channels
+            .iter()
+            .map(|text| format!("{}.", line(&text.to_string()))),
+    );
     let simulations = view.simulations();
     if !simulations.is_empty() {
         let names: Vec<String> = simulations.iter().map(|name| line(name)).collect();

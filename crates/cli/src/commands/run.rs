@@ -16,9 +16,9 @@ use proofhouse_campaign::load::load;
 use proofhouse_campaign::plan::{DocumentFilter, Plan};
 use proofhouse_campaign::replay::traces;
 use proofhouse_campaign::report::ReportFormat;
-use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
+use proofhouse_campaign::result::{CampaignResult, SubjectInfo};
 use proofhouse_campaign::sensitivity::Sensitivity;
-use proofhouse_campaign::store;
+use proofhouse_campaign::store::{self, EarlierCampaign};
 use proofhouse_subjects::Subject;
 use proofhouse_subjects::operator::now;
 use proofhouse_subjects::spec::SubjectSpec;
@@ -95,6 +95,10 @@ pub(crate) struct RunCommand {
     /// Stop when an attack gets through
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     fail_fast: Option<bool>,
+
+    /// Do not ask first what the agents read; nothing can be proved resisted then
+    #[arg(long)]
+    no_probes: bool,
 
     /// Keep the result and the traces in this directory
     #[arg(long, value_name = "DIR")]
@@ -234,7 +238,8 @@ impl RunCommand {
             fail_fast: self.fail_fast.unwrap_or_default(),
             semantic: self.semantic.evaluator()?,
             generation: self.generation.provider()?,
-            channels: Arc::default(),
+            probes: !self.no_probes,
+            earlier_probes: earlier.probes,
             directory: self.out.clone(),
         };
         let meter = CampaignMeter::new();
@@ -242,7 +247,13 @@ impl RunCommand {
         let listener = |progress: &CampaignProgress<'_>| meter.tell(progress);
         let version = env!("CARGO_PKG_VERSION");
         let running = execute(
-            &plan, &subjects, settings, earlier, version, &listener, &cancel,
+            &plan,
+            &subjects,
+            settings,
+            earlier.runs,
+            version,
+            &listener,
+            &cancel,
         );
         let finished = runtime.block_on(interruptible(running, || {
             meter.erase();
@@ -360,9 +371,9 @@ impl RunCommand {
         &self,
         plan: &Plan,
         subjects: &[SubjectInfo],
-    ) -> Result<Vec<RunRecord>, CommandError> {
+    ) -> Result<EarlierCampaign, CommandError> {
         let Some(directory) = &self.out else {
-            return Ok(Vec::new());
+            return Ok(EarlierCampaign::default());
         };
         let prepared = store::prepare(directory, self.resume, plan, subjects);
         prepared.map_err(|error| CommandError::of(&error, error.is_usage()))

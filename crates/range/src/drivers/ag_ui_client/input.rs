@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actor::ActorContext;
 use crate::drivers::client::dispatch;
+use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
 
 use super::INPUT;
@@ -16,7 +17,7 @@ use super::INPUT;
 pub(super) struct AgUiClientState {
     pub(super) tool_responses: Vec<ResponseEntry>,
     pub(super) problems: Vec<String>,
-    input: Value,
+    pub(super) input: Value,
     prompt: Option<String>,
 }
 
@@ -47,6 +48,31 @@ impl AgUiClientState {
         let tools = tools.map(Vec::as_slice).unwrap_or_default();
         tools.iter().filter_map(|tool| tool.get("name")?.as_str())
     }
+}
+
+/// What of an input carries something to the agent.
+pub(super) fn carriers(input: &Value) -> Vec<(CarrierKind, &str)> {
+    let mut carriers = vec![(CarrierKind::Message, INPUT)];
+    for (key, kind) in [
+        ("context", CarrierKind::Context),
+        ("state", CarrierKind::State),
+    ] {
+        let is_empty = match input.get(key) {
+            None | Some(Value::Null) => true,
+            Some(Value::Array(items)) => items.is_empty(),
+            Some(Value::Object(fields)) => fields.is_empty(),
+            Some(Value::String(text)) => text.is_empty(),
+            Some(Value::Bool(_) | Value::Number(_)) => false,
+        };
+        if !is_empty {
+            carriers.push((kind, INPUT));
+        }
+    }
+    let tools = input.get("tools").and_then(Value::as_array);
+    let tools = tools.into_iter().flatten();
+    let names = tools.filter_map(|tool| tool.get("name")?.as_str());
+    carriers.extend(names.map(|name| (CarrierKind::ToolListed, name)));
+    carriers
 }
 
 /// The input of a phase, templates resolved, messages generated where the document asks for that.

@@ -75,7 +75,9 @@ fn plan(context: &ActorContext) {
         for problem in &state.problems {
             context.warn(&format!("phase `{}`: {problem}", phase.name));
         }
-        context.planned(CarrierKind::Message, INPUT);
+        for (kind, name) in input::carriers(&state.input) {
+            context.planned(kind, name);
+        }
         if !state.tool_responses.is_empty() {
             for tool in state.tool_names() {
                 context.planned(CarrierKind::FrontendToolResult, tool);

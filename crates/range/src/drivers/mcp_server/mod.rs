@@ -43,7 +43,8 @@ use crate::driver::{
 use crate::exposure::CarrierKind;
 use http::McpServerHttp;
 use input::StdinInput;
-use service::{McpServerService, carrier};
+use service::McpServerService;
+pub(crate) use service::carrier;
 use surface::OfferedSurface;
 
 /// The driver of `mcp_server`.

@@ -330,7 +330,7 @@ impl McpServerService {
 }
 
 /// What a request of ours carries.
-pub(super) fn carrier(method: &str) -> CarrierKind {
+pub(crate) fn carrier(method: &str) -> CarrierKind {
     match McpMethod::parse(method) {
         Some(McpMethod::SamplingCreateMessage) => CarrierKind::Sampling,
         Some(McpMethod::ElicitationCreate) => CarrierKind::Elicitation,

@@ -1,0 +1,110 @@
+//! Channel probes: proof that the model of a subject reads the field in which an attack puts its payload.
+//!
+//! A payload that nobody reads is resisted by nobody. So before the runs of a campaign, every subject is asked for a
+//! harmless code that stands where the payloads of the planned documents stand: in the description of a tool, in a
+//! result, in the context of a frontend. Who can say it reads the channel. The code has two halves, and the subject is
+//! asked to join them: whatever only repeats or logs what it was sent never says the joined code.
+//!
+//! The documents of the probes are in `templates/`. What became of the probes stands in the result, and
+//! [`ProvenChannels`] answers from it.
+
+mod channels;
+mod nonce;
+mod play;
+mod summary;
+mod templates;
+mod watch;
+
+use proofhouse_oatf::Mode;
+use proofhouse_range::CarrierKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use channels::ProvenChannels;
+pub(crate) use play::{ProbeSetup, probe};
+pub use summary::{ChannelLine, channel_lines};
+pub(crate) use watch::NonceWatch;
+
+/// The directory of the traces of probes in that of a campaign.
+pub(crate) const DIRECTORY: &str = "probes";
+
+/// What became of the probe of one channel of a subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbeRecord {
+    /// The name of the subject.
+    pub subject: String,
+    /// The mode of the actor that carries something to it, such as `mcp_server`.
+    #[schemars(with = "String")]
+    pub mode: Mode,
+    /// What carries it, such as `tool_listed`.
+    #[schemars(with = "String")]
+    pub kind: CarrierKind,
+    /// Whether the subject's model reads it.
+    #[serde(flatten)]
+    pub state: ChannelState,
+    /// How often it was asked.
+    pub attempts: u32,
+    /// How long that took.
+    pub milliseconds: u64,
+    /// Tokens of the subject's model, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// The recordings, relative to the result's directory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<String>,
+}
+
+/// Whether the model of a subject reads a channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum ChannelState {
+    /// It does: it said the code.
+    Read {
+        /// Where, and in which form.
+        form: String,
+    },
+    /// It did not say the code.
+    NotRead {
+        /// What it did instead.
+        why: String,
+    },
+    /// Nobody knows.
+    NotTried {
+        /// Why it was not asked.
+        why: String,
+    },
+}
+
+/// What people call a channel, of actors of this mode.
+#[must_use]
+pub fn channel_name(mode: Option<&Mode>, kind: CarrierKind) -> String {
+    let name = match (mode, kind) {
+        (Some(Mode::AgUiClient), CarrierKind::ToolListed) => "frontend tool descriptions",
+        (Some(Mode::AgUiClient), CarrierKind::Message) => "AG-UI messages",
+        (Some(Mode::A2aClient), CarrierKind::Message) => "A2A messages",
+        (Some(Mode::McpClient), CarrierKind::Message) => "MCP calls of the agent",
+        (_, CarrierKind::Instructions) => "server instructions",
+        (_, CarrierKind::ToolListed) => "tool descriptions",
+        (_, CarrierKind::ToolResponse) => "tool results",
+        (_, CarrierKind::ResourceListed) => "resource descriptions",
+        (_, CarrierKind::Resource) => "resources",
+        (_, CarrierKind::PromptListed) => "prompt descriptions",
+        (_, CarrierKind::Prompt) => "prompts",
+        (_, CarrierKind::Elicitation) => "elicitations",
+        (_, CarrierKind::Sampling) => "sampling requests",
+        (_, CarrierKind::Notification) => "notifications",
+        (_, CarrierKind::Card) => "agent cards",
+        (_, CarrierKind::TaskResponse) => "answers of other agents",
+        (_, CarrierKind::Message) => "messages",
+        (_, CarrierKind::Context) => "AG-UI context",
+        (_, CarrierKind::State) => "AG-UI state",
+        (_, CarrierKind::FrontendToolResult) => "frontend tool results",
+    };
+    name.to_owned()
+}
+
+/// The name of a kind in files.
+fn kind_name(kind: CarrierKind) -> String {
+    let name = serde_json::to_value(kind).unwrap_or_default();
+    name.as_str().unwrap_or_default().to_owned()
+}

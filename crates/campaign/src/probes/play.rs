@@ -1,0 +1,241 @@
+//! Plays the probes that a plan needs, side by side, before its runs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use proofhouse_oatf::Mode;
+use proofhouse_range::{CarrierKind, payload_channels};
+use proofhouse_subjects::Subject;
+use proofhouse_wire::CancellationToken;
+use tokio::sync::Semaphore;
+use tokio::task::{Id, JoinSet};
+
+use super::nonce::Nonce;
+use super::templates::{ATTEMPTS, script};
+use super::watch::{NonceWatch, ProbeSighting};
+use super::{ChannelState, DIRECTORY, ProbeRecord, channel_name, kind_name};
+use crate::engine::CampaignSettings;
+use crate::judging::line;
+use crate::plan::{Plan, PlannedRun};
+use crate::result::RunRecord;
+use crate::run::RunSetup;
+use crate::scratch::ScratchDirectory;
+
+/// Characters of an answer that are shown.
+const MAX_SHOWN: usize = 120;
+
+/// What the probes of a campaign need.
+pub(crate) struct ProbeSetup<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) subjects: &'a [Arc<dyn Subject>],
+    /// The names of the subjects.
+    pub(crate) names: Vec<String>,
+    pub(crate) settings: &'a Arc<CampaignSettings>,
+    pub(crate) turns: &'a [Option<Arc<Semaphore>>],
+    pub(crate) scratch: &'a Result<Arc<ScratchDirectory>, Arc<io::Error>>,
+}
+
+/// Asks the subjects of a plan for the channels that its documents need and that the earlier probes do not tell. What
+/// was not asked because the campaign was stopped is left out.
+pub(crate) async fn probe(setup: &ProbeSetup<'_>, stop: &CancellationToken) -> Vec<ProbeRecord> {
+    let mut known: BTreeMap<usize, ProbeRecord> = BTreeMap::new();
+    let mut waiting = Vec::new();
+    for (place, (subject, mode, kind)) in needed(setup.plan).into_iter().enumerate() {
+        let name = setup.names[subject].clone();
+        let mut earlier = setup.settings.earlier_probes.iter();
+        let is_same = |record: &&ProbeRecord| {
+            record.subject == name
+                && record.mode == mode
+                && record.kind == kind
+                && record.state.is_read().is_some()
+        };
+        if let Some(record) = earlier.find(is_same) {
+            known.insert(place, record.clone());
+            continue;
+        }
+        let probe = ChannelProbe {
+            subject: Arc::clone(&setup.subjects[subject]),
+            number: subject,
+            name,
+            mode,
+            kind,
+            seed: setup.plan.seed,
+            settings: Arc::clone(setup.settings),
+            turns: setup.turns[subject].clone(),
+            scratch: setup.scratch.clone(),
+        };
+        if setup.settings.probes {
+            waiting.push((place, probe));
+        } else {
+            known.insert(place, probe.not_tried("probes are switched off"));
+        }
+    }
+    let mut running: JoinSet<Option<ProbeRecord>> = JoinSet::new();
+    let mut places: HashMap<Id, (usize, ProbeRecord)> = HashMap::new();
+    let mut waiting = waiting.into_iter();
+    loop {
+        while running.len() < setup.settings.jobs.max(1) && !stop.is_cancelled() {
+            let Some((place, probe)) = waiting.next() else {
+                break;
+            };
+            let broken = probe.not_tried("the probe broke off: this is a mistake of ours");
+            let id = running.spawn(probe.ask(stop.clone())).id();
+            places.insert(id, (place, broken));
+        }
+        let (id, record) = match running.join_next_with_id().await {
+            None => break,
+            Some(Ok((id, record))) => (id, record),
+            Some(Err(error)) => {
+                let broken = places.get(&error.id()).map(|(_, record)| record.clone());
+                (error.id(), broken)
+            }
+        };
+        if let (Some((place, _)), Some(record)) = (places.remove(&id), record) {
+            known.insert(place, record);
+        }
+    }
+    known.into_values().collect()
+}
+
+/// The channels in which the planned attacks have their payloads, by the number of the subject.
+fn needed(plan: &Plan) -> BTreeSet<(usize, Mode, CarrierKind)> {
+    let channels: Vec<BTreeSet<(Mode, CarrierKind)>> = plan
+        .documents
+        .iter()
+        .map(|document| {
+            let attack = &document.attack;
+            payload_channels(&attack.document, attack.twin.as_deref())
+        })
+        .collect();
+    let attacks = plan.runs.iter().filter(|run| !run.twin);
+    let needed = attacks.flat_map(|run| {
+        let channels = channels[run.document].iter();
+        channels.map(|(mode, kind)| (run.subject, mode.clone(), *kind))
+    });
+    needed.collect()
+}
+
+/// One channel of one subject.
+struct ChannelProbe {
+    subject: Arc<dyn Subject>,
+    number: usize,
+    name: String,
+    mode: Mode,
+    kind: CarrierKind,
+    seed: u64,
+    settings: Arc<CampaignSettings>,
+    turns: Option<Arc<Semaphore>>,
+    scratch: Result<Arc<ScratchDirectory>, Arc<io::Error>>,
+}
+
+impl ChannelProbe {
+    fn not_tried(&self, why: &str) -> ProbeRecord {
+        ProbeRecord {
+            subject: self.name.clone(),
+            mode: self.mode.clone(),
+            kind: self.kind,
+            state: ChannelState::NotTried {
+                why: why.to_owned(),
+            },
+            attempts: 0,
+            milliseconds: 0,
+            tokens: None,
+            traces: Vec::new(),
+        }
+    }
+
+    /// Asks for the code until it is said, as often as a model may be clumsy; `None` when the campaign was stopped.
+    async fn ask(self, stop: CancellationToken) -> Option<ProbeRecord> {
+        let mut record = self.not_tried("");
+        for (number, attempt) in ATTEMPTS.into_iter().enumerate() {
+            let number = number + 1;
+            let kind = kind_name(self.kind);
+            let id = format!("probe/{}/{}/{kind}/{number}", self.name, self.mode);
+            let nonce = Nonce::new(self.seed, &id);
+            let made = script(&self.mode, self.kind, &nonce, attempt);
+            let watch = NonceWatch::new(&nonce, self.kind);
+            let (script, watch) = match (made, watch) {
+                (Ok(script), Ok(watch)) => (Arc::new(script), Arc::new(watch)),
+                (Err(error), _) => return Some(self.not_tried(&error.to_string())),
+                (_, Err(error)) => return Some(self.not_tried(&error.to_string())),
+            };
+            let run = RunSetup {
+                planned: PlannedRun {
+                    id,
+                    document: 0,
+                    subject: self.number,
+                    repeat: u32::try_from(number).unwrap_or(u32::MAX),
+                    twin: false,
+                    seed: self.seed,
+                },
+                document: script.document.attack.id.clone().unwrap_or_default(),
+                script,
+                subject: Arc::clone(&self.subject),
+                name: self.name.clone(),
+                settings: Arc::clone(&self.settings),
+                turns: self.turns.clone(),
+                scratch: self.scratch.clone(),
+                folder: DIRECTORY,
+                channels: Arc::default(),
+                watch: Some(Arc::clone(&watch)),
+            };
+            let made = run.make(stop.clone()).await?;
+            let seen = watch.take();
+            record.attempts += 1;
+            record.milliseconds = record.milliseconds.saturating_add(made.milliseconds);
+            if let Some(tokens) = made.tokens {
+                *record.tokens.get_or_insert(0) += tokens;
+            }
+            record.traces.extend(made.trace.clone());
+            record.state = self.state(&made, seen.as_ref());
+            let is_final = match &record.state {
+                ChannelState::Read { .. } => true,
+                // Who does not start, or thinks until the time is up, does so again.
+                ChannelState::NotRead { .. } | ChannelState::NotTried { .. } => {
+                    seen.is_none_or(|seen| seen.is_time_up)
+                }
+            };
+            if is_final {
+                break;
+            }
+        }
+        Some(record)
+    }
+
+    fn state(&self, made: &RunRecord, seen: Option<&ProbeSighting>) -> ChannelState {
+        let Some(seen) = seen else {
+            let failure = made.broken.as_deref().or(made.error.as_deref());
+            return ChannelState::NotRead {
+                why: line(&format!(
+                    "the subject could not be asked: {}",
+                    failure.unwrap_or("no reason was given")
+                )),
+            };
+        };
+        if let Some(form) = &seen.read {
+            return ChannelState::Read { form: line(form) };
+        }
+        let channel = channel_name(Some(&self.mode), self.kind);
+        // A probe has no indicators, so that there is no verdict is no failure.
+        let why = match (made.broken.as_deref(), &made.answer) {
+            (Some(failure), _) => format!("the subject failed: {failure}"),
+            _ if seen.messages == 0 => "the subject did not connect".to_owned(),
+            (None, answer) => {
+                let sent = if seen.is_delivered {
+                    format!("it was sent {channel}")
+                } else {
+                    format!("it never asked for {channel}")
+                };
+                match answer.as_deref().map(str::trim) {
+                    None | Some("") => format!("{sent} and answered nothing"),
+                    Some(answer) => {
+                        let shown: String = answer.chars().take(MAX_SHOWN).collect();
+                        format!("{sent} and answered something else: {shown}")
+                    }
+                }
+            }
+        };
+        ChannelState::NotRead { why: line(&why) }
+    }
+}

@@ -1,0 +1,148 @@
+//! The documents of the probes, and what is said to the subject in them.
+
+use proofhouse_oatf::{Mode, load};
+use proofhouse_range::CarrierKind;
+use serde_json::Value;
+
+use super::nonce::Nonce;
+use crate::canaries::{CanariesError, CanaryValues, replace};
+use crate::document::{Script, UnreadableDocument};
+
+/// What stands for the halves of the code, and for what a client says, in the documents.
+const FIRST: &str = "NONCE-FIRST";
+const SECOND: &str = "NONCE-SECOND";
+const SAID: &str = "PROBE-PROMPT";
+
+macro_rules! templates {
+    ($($mode:ident $kind:ident $file:literal,)*) => {
+        /// A document per channel.
+        static TEMPLATES: &[(Mode, CarrierKind, &str)] = &[
+            $((Mode::$mode, CarrierKind::$kind, include_str!(concat!("templates/", $file, ".yaml"))),)*
+        ];
+    };
+}
+
+templates! {
+    McpServer Instructions "mcp_server_instructions",
+    McpServer ToolListed "mcp_server_tool_listed",
+    McpServer ToolResponse "mcp_server_tool_response",
+    McpServer ResourceListed "mcp_server_resource_listed",
+    McpServer Resource "mcp_server_resource",
+    McpServer PromptListed "mcp_server_prompt_listed",
+    McpServer Prompt "mcp_server_prompt",
+    McpServer Elicitation "mcp_server_elicitation",
+    McpServer Sampling "mcp_server_sampling",
+    McpServer Notification "mcp_server_notification",
+    A2aServer Card "a2a_server_card",
+    A2aServer TaskResponse "a2a_server_task_response",
+    A2aClient Message "a2a_client_message",
+    McpClient Message "mcp_client_message",
+    AgUiClient Message "ag_ui_client_message",
+    AgUiClient Context "ag_ui_client_context",
+    AgUiClient State "ag_ui_client_state",
+    AgUiClient ToolListed "ag_ui_client_tool_listed",
+    AgUiClient FrontendToolResult "ag_ui_client_frontend_tool_result",
+}
+
+/// How often a subject is asked: a model may be clumsy once.
+pub(super) const ATTEMPTS: [&str; 2] = ["ask", "ask_again"];
+
+/// Why a probe cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProbeTemplateError {
+    #[error("no probe is known for it")]
+    None,
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableDocument),
+    #[error(transparent)]
+    Values(#[from] CanariesError),
+    #[error("the probe has no `{0}`")]
+    NothingAsked(&'static str),
+}
+
+/// The probe of a channel with this code in it, in one of the [`ATTEMPTS`].
+pub(super) fn script(
+    mode: &Mode,
+    kind: CarrierKind,
+    nonce: &Nonce,
+    attempt: &'static str,
+) -> Result<Script, ProbeTemplateError> {
+    let mut known = TEMPLATES.iter();
+    let (_, _, text) = known
+        .find(|(of_mode, of_kind, _)| of_mode == mode && *of_kind == kind)
+        .ok_or(ProbeTemplateError::None)?;
+    let document = load(text).map_err(|errors| match errors.into_iter().next() {
+        Some(error) => UnreadableDocument::Invalid(Box::new(error)),
+        None => UnreadableDocument::Told,
+    })?;
+    let values = [(FIRST, &nonce.first), (SECOND, &nonce.second)];
+    let values = values.map(|(literal, value)| (literal.to_owned(), value.clone()));
+    let document = replace(&document.document, &CanaryValues::from(values))?;
+    let ours = document.attack.extensions.get("x-proofhouse");
+    let asked = ours.and_then(|ours| ours.get("probe")?.get(attempt));
+    let asked = asked.and_then(Value::as_str).map(str::to_owned);
+    let asked = asked.ok_or(ProbeTemplateError::NothingAsked(attempt))?;
+    let said = CanaryValues::from([(SAID.to_owned(), asked.clone())]);
+    Ok(Script {
+        document: replace(&document, &said)?,
+        // A client says it itself.
+        prompts: if mode.is_client() {
+            Vec::new()
+        } else {
+            vec![asked]
+        },
+        success: None,
+        twin: None,
+        canaries: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proofhouse_detect::CanaryMatcher;
+    use proofhouse_oatf::to_value;
+    use proofhouse_range::payload_channels;
+
+    #[test]
+    fn every_probe_has_its_code_in_the_field_it_is_about_and_nowhere_joined() {
+        let nonce = Nonce::new(1, "test");
+        let other = Nonce::new(2, "test");
+        let joined = CanaryMatcher::new([nonce.joined()]).unwrap();
+        for (mode, kind, _) in TEMPLATES {
+            for attempt in ATTEMPTS {
+                let script = script(mode, *kind, &nonce, attempt).unwrap();
+                let text = to_value(&script.document).to_string();
+                assert!(!text.contains("NONCE") && !text.contains(SAID), "{text}");
+                for half in [&nonce.first, &nonce.second] {
+                    assert!(text.contains(half.as_str()), "{mode} {kind:?}");
+                }
+                assert!(joined.find_in_text(&text).is_empty(), "{text}");
+                let same = script_of(mode, *kind, &other, attempt);
+                // What the range counts as a carrier says where the code is.
+                let found = payload_channels(&script.document, Some(&same.document));
+                if !found.is_empty() {
+                    assert!(
+                        found.contains(&(mode.clone(), *kind)),
+                        "{found:?} for {kind:?}"
+                    );
+                    assert_eq!(found.len(), 1, "{found:?} for {kind:?}");
+                }
+                let asked = script.prompts.concat();
+                assert_eq!(asked.is_empty(), mode.is_client());
+                assert!(!asked.contains(&nonce.first), "{asked}");
+            }
+        }
+    }
+
+    fn script_of(mode: &Mode, kind: CarrierKind, nonce: &Nonce, attempt: &'static str) -> Script {
+        script(mode, kind, nonce, attempt).unwrap()
+    }
+
+    #[test]
+    fn what_has_no_probe_is_told() {
+        let nonce = Nonce::new(1, "test");
+        let none = script(&Mode::A2aServer, CarrierKind::Notification, &nonce, "ask");
+        assert_eq!(none.unwrap_err().to_string(), "no probe is known for it");
+    }
+}

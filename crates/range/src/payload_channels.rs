@@ -1,0 +1,62 @@
+//! The channels of a payload: in which kinds of carriers an attack has something that its control has not.
+
+use std::collections::BTreeSet;
+
+use proofhouse_oatf::{Document, Mode};
+use serde_json::Value;
+
+use crate::drivers::mcp_carrier;
+use crate::exposure::CarrierKind;
+use crate::twin_baseline::{ShownByActor, TwinBaseline, carriers};
+
+/// In which kinds of carriers, of which modes, the payload of a normalized document stands: where it shows something
+/// that its control does not. Without a control, everything that it shows counts.
+#[must_use]
+pub fn payload_channels(
+    attack: &Document,
+    control: Option<&Document>,
+) -> BTreeSet<(Mode, CarrierKind)> {
+    let baseline = control.and_then(|control| TwinBaseline::of(attack, control));
+    let mut channels = BTreeSet::new();
+    for actor in attack.attack.execution.actors() {
+        let shown = ShownByActor::of(&actor.phases);
+        for (kind, name) in shown.states.iter().flat_map(carriers) {
+            let carries = |branch: &Value| {
+                let is_innocent = baseline.as_ref().is_some_and(|baseline| {
+                    baseline.shows(&actor.name, kind, &name, branch, Value::clone)
+                });
+                is_of_kind(&actor.mode, kind, branch) && !is_innocent
+            };
+            if shown.branches(kind, &name).iter().any(carries) {
+                channels.insert((actor.mode.clone(), kind));
+            }
+        }
+    }
+    channels
+}
+
+/// What a server says of its own accord has the kind of its method.
+fn is_of_kind(mode: &Mode, kind: CarrierKind, branch: &Value) -> bool {
+    let method = branch.get("method").and_then(Value::as_str);
+    match method {
+        Some(method) if *mode == Mode::McpServer => match kind {
+            CarrierKind::Elicitation
+            | CarrierKind::Sampling
+            | CarrierKind::Notification
+            | CarrierKind::Message => mcp_carrier(method) == kind,
+            CarrierKind::Instructions
+            | CarrierKind::ToolListed
+            | CarrierKind::ToolResponse
+            | CarrierKind::ResourceListed
+            | CarrierKind::Resource
+            | CarrierKind::PromptListed
+            | CarrierKind::Prompt
+            | CarrierKind::Card
+            | CarrierKind::TaskResponse
+            | CarrierKind::Context
+            | CarrierKind::State
+            | CarrierKind::FrontendToolResult => true,
+        },
+        _ => true,
+    }
+}
