@@ -1,6 +1,6 @@
 //! The engine: makes the runs of a plan side by side, keeps what comes of them, and tells how far it is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::task::{Id, JoinSet};
 use crate::archive::keep;
 use crate::outcome::ControlState;
 use crate::plan::Plan;
-use crate::probes::{self, ProbeRecord, ProbeSetup, ProvenChannels};
+use crate::probes::{self, PlannedProbes, ProbeRecord, ProbeSetup, ProvenChannels};
 use crate::result::{CampaignResult, RunRecord, SubjectInfo, VERSION};
 use crate::run::{RunSetup, TRACES, no_control};
 use crate::scratch::ScratchDirectory;
@@ -152,7 +152,6 @@ pub async fn execute(
         campaign.settle(place);
     }
     let stop = cancel.child_token();
-    campaign.probe(subjects, &stop).await;
     campaign.make_runs(subjects, &stop).await;
     let result = &mut campaign.result;
     result.finished_at = Some(Timestamp::now().to_string());
@@ -208,73 +207,120 @@ struct Saving {
     has_failed: bool,
 }
 
+/// What a task is about.
+enum PlannedWork {
+    /// A probe: its place, its subject, and the record if it breaks off.
+    Probe(usize, usize, ProbeRecord),
+    /// A run, by its place.
+    Run(usize),
+}
+
+/// What came of a task; nothing when the campaign was stopped.
+enum MadeWork {
+    Probe(Option<ProbeRecord>),
+    Run(Option<RunRecord>),
+}
+
 /// Writing may take one part in this many of the time.
 const SAVING_SHARE: u32 = 10;
 
 impl Campaign<'_> {
-    /// Asks which channels the models of the subjects read.
-    async fn probe(&mut self, subjects: &[Arc<dyn Subject>], stop: &CancellationToken) {
+    /// The probes that the plan needs.
+    fn planned_probes(&self, subjects: &[Arc<dyn Subject>]) -> PlannedProbes {
         let names = self.result.subjects.iter();
-        let setup = ProbeSetup {
+        PlannedProbes::new(&ProbeSetup {
             plan: self.plan,
             subjects,
             names: names.map(|subject| subject.name.clone()).collect(),
             settings: &self.settings,
             turns: &self.turns,
             scratch: &self.scratch,
-        };
-        self.result.probes = probes::probe(&setup, stop).await;
-        self.channels = Arc::new(ProvenChannels::new(&self.result.probes));
-        self.save(false);
+        })
     }
 
+    /// Keeps what the probes have shown until now.
+    fn note_probes(&mut self, probes: &PlannedProbes) {
+        self.result.probes = probes.records();
+        self.channels = Arc::new(ProvenChannels::new(&self.result.probes));
+    }
+
+    /// Asks which channels the models of the subjects read, and makes the runs. Those of a subject start when its own
+    /// probes are done: one that hangs holds up nobody else.
     async fn make_runs(&mut self, subjects: &[Arc<dyn Subject>], stop: &CancellationToken) {
-        let mut running: JoinSet<Option<RunRecord>> = JoinSet::new();
-        let mut places: HashMap<Id, usize> = HashMap::new();
+        let mut probes = self.planned_probes(subjects);
+        self.note_probes(&probes);
+        let mut waiting: VecDeque<usize> = (0..self.plan.runs.len())
+            .filter(|place| !self.records.contains_key(place))
+            .collect();
+        let mut running: JoinSet<MadeWork> = JoinSet::new();
+        let mut work: HashMap<Id, PlannedWork> = HashMap::new();
         let jobs = self.settings.jobs.max(1);
-        let mut next = 0;
         let mut unsaved = false;
         loop {
-            while running.len() < jobs && next < self.plan.runs.len() && !stop.is_cancelled() {
-                let place = next;
-                next += 1;
-                if self.records.contains_key(&place) {
+            while running.len() < jobs && !stop.is_cancelled() {
+                if let Some((place, probe)) = probes.next() {
+                    let broken = probe.not_tried("the probe broke off: this is a mistake of ours");
+                    let subject = probe.number;
+                    let asking = probe.ask(stop.clone());
+                    let id = running.spawn(async { MadeWork::Probe(asking.await) }).id();
+                    work.insert(id, PlannedWork::Probe(place, subject, broken));
                     continue;
                 }
-                let made = self.run(place, subjects).make(stop.clone());
-                places.insert(running.spawn(made).id(), place);
+                let is_ready = |place: &usize| probes.is_done(self.plan.runs[*place].subject);
+                let Some(place) = waiting.iter().position(is_ready) else {
+                    break;
+                };
+                let Some(place) = waiting.remove(place) else {
+                    break;
+                };
+                let making = self.run(place, subjects).make(stop.clone());
+                let id = running.spawn(async { MadeWork::Run(making.await) }).id();
+                work.insert(id, PlannedWork::Run(place));
             }
             // Writing blocks, so whoever can run does so meanwhile.
             if std::mem::take(&mut unsaved) {
                 self.save(false);
             }
-            let Some(ended) = running.join_next_with_id().await else {
-                break;
+            let (id, done) = match running.join_next_with_id().await {
+                None => break,
+                Some(Ok((id, done))) => (id, Some(done)),
+                Some(Err(error)) => (error.id(), None),
             };
-            let (id, record) = match ended {
-                Ok((id, record)) => (id, record),
-                Err(error) => {
-                    let place = places.get(&error.id()).copied();
-                    let record = place.map(|place| {
-                        let mut record = self.run(place, subjects).record();
-                        record.error =
-                            Some("the run broke off: this is a mistake of ours".to_owned());
-                        record
-                    });
-                    (error.id(), record)
+            match (work.remove(&id), done) {
+                (Some(PlannedWork::Probe(place, subject, broken)), done) => {
+                    let record = match done {
+                        Some(MadeWork::Probe(record)) => record,
+                        Some(MadeWork::Run(_)) | None => Some(broken),
+                    };
+                    if let Some(record) = record {
+                        probes.note(place, subject, record);
+                        self.note_probes(&probes);
+                    }
                 }
-            };
-            let (Some(place), Some(record)) = (places.remove(&id), record) else {
-                continue;
-            };
-            let gave_way = record.outcome.gave_way() && !record.twin;
-            self.records.insert(place, record);
-            self.settle(place);
-            if gave_way && self.settings.fail_fast {
-                stop.cancel();
+                (Some(PlannedWork::Run(place)), done) => {
+                    let record = match done {
+                        Some(MadeWork::Run(record)) => record,
+                        Some(MadeWork::Probe(_)) | None => {
+                            let mut record = self.run(place, subjects).record();
+                            record.error =
+                                Some("the run broke off: this is a mistake of ours".to_owned());
+                            Some(record)
+                        }
+                    };
+                    let Some(record) = record else {
+                        continue;
+                    };
+                    let gave_way = record.outcome.gave_way() && !record.twin;
+                    self.records.insert(place, record);
+                    self.settle(place);
+                    if gave_way && self.settings.fail_fast {
+                        stop.cancel();
+                    }
+                    let record = self.records[&place].clone();
+                    self.tell(Some(&record), running.len(), None);
+                }
+                (None, _) => continue,
             }
-            let record = self.records[&place].clone();
-            self.tell(Some(&record), running.len(), None);
             unsaved = true;
         }
     }

@@ -1,6 +1,6 @@
 //! Channel probes: proof that the model of a subject reads the field in which an attack puts its payload.
 //!
-//! A payload that nobody reads is resisted by nobody. So before the runs of a campaign, every subject is asked for a
+//! A payload that nobody reads is resisted by nobody. So before its runs in a campaign, every subject is asked for a
 //! harmless code that stands where the payloads of the planned documents stand: in the description of a tool, in a
 //! result, in the context of a frontend. Who can say it reads the channel. The code has two halves, and the subject is
 //! asked to join them: whatever only repeats or logs what it was sent never says the joined code.
@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use channels::ProvenChannels;
-pub(crate) use play::{ProbeSetup, probe};
+pub(crate) use play::{PlannedProbes, ProbeSetup};
 pub use summary::{ChannelLine, channel_lines};
 pub(crate) use watch::NonceWatch;
 

@@ -1,6 +1,6 @@
-//! Plays the probes that a plan needs, side by side, before its runs.
+//! The probes that a plan needs, and how one is played.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use proofhouse_range::{CarrierKind, payload_channels};
 use proofhouse_subjects::Subject;
 use proofhouse_wire::CancellationToken;
 use tokio::sync::Semaphore;
-use tokio::task::{Id, JoinSet};
 
 use super::nonce::Nonce;
 use super::templates::{ATTEMPTS, script};
@@ -36,66 +35,76 @@ pub(crate) struct ProbeSetup<'a> {
     pub(crate) scratch: &'a Result<Arc<ScratchDirectory>, Arc<io::Error>>,
 }
 
-/// Asks the subjects of a plan for the channels that its documents need and that the earlier probes do not tell. What
-/// was not asked because the campaign was stopped is left out.
-pub(crate) async fn probe(setup: &ProbeSetup<'_>, stop: &CancellationToken) -> Vec<ProbeRecord> {
-    let mut known: BTreeMap<usize, ProbeRecord> = BTreeMap::new();
-    let mut waiting = Vec::new();
-    for (place, (subject, mode, kind)) in needed(setup.plan).into_iter().enumerate() {
-        let name = setup.names[subject].clone();
-        let mut earlier = setup.settings.earlier_probes.iter();
-        let is_same = |record: &&ProbeRecord| {
-            record.subject == name
-                && record.mode == mode
-                && record.kind == kind
-                && record.state.is_read().is_some()
-        };
-        if let Some(record) = earlier.find(is_same) {
-            known.insert(place, record.clone());
-            continue;
-        }
-        let probe = ChannelProbe {
-            subject: Arc::clone(&setup.subjects[subject]),
-            number: subject,
-            name,
-            mode,
-            kind,
-            seed: setup.plan.seed,
-            settings: Arc::clone(setup.settings),
-            turns: setup.turns[subject].clone(),
-            scratch: setup.scratch.clone(),
-        };
-        if setup.settings.probes {
-            waiting.push((place, probe));
-        } else {
-            known.insert(place, probe.not_tried("probes are switched off"));
-        }
-    }
-    let mut running: JoinSet<Option<ProbeRecord>> = JoinSet::new();
-    let mut places: HashMap<Id, (usize, ProbeRecord)> = HashMap::new();
-    let mut waiting = waiting.into_iter();
-    loop {
-        while running.len() < setup.settings.jobs.max(1) && !stop.is_cancelled() {
-            let Some((place, probe)) = waiting.next() else {
-                break;
+/// The probes of a campaign, in their order: what is known, and what has to be asked.
+#[derive(Default)]
+pub(crate) struct PlannedProbes {
+    known: BTreeMap<usize, ProbeRecord>,
+    waiting: VecDeque<(usize, ChannelProbe)>,
+    /// How many of each subject are not known yet.
+    open: HashMap<usize, usize>,
+}
+
+impl PlannedProbes {
+    /// The channels that the documents of a plan need. Those that earlier probes tell are known.
+    pub(crate) fn new(setup: &ProbeSetup<'_>) -> Self {
+        let mut probes = Self::default();
+        for (place, (subject, mode, kind)) in needed(setup.plan).into_iter().enumerate() {
+            let name = setup.names[subject].clone();
+            let mut earlier = setup.settings.earlier_probes.iter();
+            let is_same = |record: &&ProbeRecord| {
+                record.subject == name
+                    && record.mode == mode
+                    && record.kind == kind
+                    && record.state.is_read().is_some()
             };
-            let broken = probe.not_tried("the probe broke off: this is a mistake of ours");
-            let id = running.spawn(probe.ask(stop.clone())).id();
-            places.insert(id, (place, broken));
-        }
-        let (id, record) = match running.join_next_with_id().await {
-            None => break,
-            Some(Ok((id, record))) => (id, record),
-            Some(Err(error)) => {
-                let broken = places.get(&error.id()).map(|(_, record)| record.clone());
-                (error.id(), broken)
+            if let Some(record) = earlier.find(is_same) {
+                probes.known.insert(place, record.clone());
+                continue;
             }
-        };
-        if let (Some((place, _)), Some(record)) = (places.remove(&id), record) {
-            known.insert(place, record);
+            let probe = ChannelProbe {
+                subject: Arc::clone(&setup.subjects[subject]),
+                number: subject,
+                name,
+                mode,
+                kind,
+                seed: setup.plan.seed,
+                settings: Arc::clone(setup.settings),
+                turns: setup.turns[subject].clone(),
+                scratch: setup.scratch.clone(),
+            };
+            if setup.settings.probes {
+                probes.waiting.push_back((place, probe));
+                *probes.open.entry(subject).or_default() += 1;
+            } else {
+                let off = probe.not_tried("probes are switched off");
+                probes.known.insert(place, off);
+            }
+        }
+        probes
+    }
+
+    /// The next one to ask, with its place.
+    pub(crate) fn next(&mut self) -> Option<(usize, ChannelProbe)> {
+        self.waiting.pop_front()
+    }
+
+    /// Whether everything is known of a subject that is to be.
+    pub(crate) fn is_done(&self, subject: usize) -> bool {
+        self.open.get(&subject).is_none_or(|open| *open == 0)
+    }
+
+    /// Notes what became of a probe.
+    pub(crate) fn note(&mut self, place: usize, subject: usize, record: ProbeRecord) {
+        self.known.insert(place, record);
+        if let Some(open) = self.open.get_mut(&subject) {
+            *open = open.saturating_sub(1);
         }
     }
-    known.into_values().collect()
+
+    /// What became of them until now.
+    pub(crate) fn records(&self) -> Vec<ProbeRecord> {
+        self.known.values().cloned().collect()
+    }
 }
 
 /// The channels in which the planned attacks have their payloads, by the number of the subject.
@@ -117,9 +126,9 @@ fn needed(plan: &Plan) -> BTreeSet<(usize, Mode, CarrierKind)> {
 }
 
 /// One channel of one subject.
-struct ChannelProbe {
+pub(crate) struct ChannelProbe {
     subject: Arc<dyn Subject>,
-    number: usize,
+    pub(crate) number: usize,
     name: String,
     mode: Mode,
     kind: CarrierKind,
@@ -130,7 +139,8 @@ struct ChannelProbe {
 }
 
 impl ChannelProbe {
-    fn not_tried(&self, why: &str) -> ProbeRecord {
+    /// The record of a probe that was not played.
+    pub(crate) fn not_tried(&self, why: &str) -> ProbeRecord {
         ProbeRecord {
             subject: self.name.clone(),
             mode: self.mode.clone(),
@@ -146,7 +156,7 @@ impl ChannelProbe {
     }
 
     /// Asks for the code until it is said, as often as a model may be clumsy; `None` when the campaign was stopped.
-    async fn ask(self, stop: CancellationToken) -> Option<ProbeRecord> {
+    pub(crate) async fn ask(self, stop: CancellationToken) -> Option<ProbeRecord> {
         let mut record = self.not_tried("");
         for (number, attempt) in ATTEMPTS.into_iter().enumerate() {
             let number = number + 1;

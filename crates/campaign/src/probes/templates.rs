@@ -1,5 +1,6 @@
 //! The documents of the probes, and what is said to the subject in them.
 
+use proofhouse_detect::EXTENSION_FIELD;
 use proofhouse_oatf::{Mode, load};
 use proofhouse_range::CarrierKind;
 use serde_json::Value;
@@ -78,7 +79,7 @@ pub(super) fn script(
     let values = [(FIRST, &nonce.first), (SECOND, &nonce.second)];
     let values = values.map(|(literal, value)| (literal.to_owned(), value.clone()));
     let document = replace(&document.document, &CanaryValues::from(values))?;
-    let ours = document.attack.extensions.get("x-proofhouse");
+    let ours = document.attack.extensions.get(EXTENSION_FIELD);
     let asked = ours.and_then(|ours| ours.get("probe")?.get(attempt));
     let asked = asked.and_then(Value::as_str).map(str::to_owned);
     let asked = asked.ok_or(ProbeTemplateError::NothingAsked(attempt))?;

@@ -24,7 +24,7 @@ const TOLD_PROBLEMS: usize = 5;
     proofhouse replay results\n  \
     proofhouse replay PROOF-001/sim:gullible/1 --out results\n  \
     proofhouse replay results/PROOF-001 --document changed.yaml\n  \
-    proofhouse replay results/traces/PH-001_sim_gullible_1-0a1b2c3d.jsonl --messages full\n  \
+    proofhouse replay results/traces/PROOF-001_sim_gullible_1-0a1b2c3d.jsonl --messages full\n  \
     proofhouse replay results --document my-attacks/ --fail-on-change --format json\n\n\
     Exit codes: 0 something was proved and nothing got through, 1 something did, 2 inconclusive: nothing was\n\
     proved, runs failed, or recordings have gaps, 3 a run cannot be judged again, 64 usage. With\n\

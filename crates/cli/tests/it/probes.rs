@@ -131,7 +131,7 @@ fn who_lists_tools_and_has_no_model_has_resisted_nothing() {
     let agent = place.write("agent.py", MODEL_DOWN);
     let command = format!("python3 {}", agent.display());
     let mut arguments = vec!["--command", &command, "--format", "json"];
-    for id in ["PH-001", "PH-002", "PH-007", "PH-027"] {
+    for id in ["PROOF-001", "PROOF-002", "PROOF-007", "PROOF-027"] {
         arguments.extend(["--id", id]);
     }
     let ran = run(&arguments);
@@ -176,7 +176,7 @@ fn a_context_that_the_adapter_drops_is_not_read() {
     until_true("the agent listens", || TcpStream::connect(address).is_ok());
     let url = format!("http://{address}/");
     let mut arguments = vec!["--ag-ui-url", &url, "--format", "json"];
-    for id in ["PH-041", "PH-042", "PH-045"] {
+    for id in ["PROOF-041", "PROOF-042", "PROOF-045"] {
         arguments.extend(["--id", id]);
     }
     let result = result(&run(&arguments));
@@ -197,7 +197,10 @@ fn a_context_that_the_adapter_drops_is_not_read() {
         result["probes"]
     );
     let runs = attacks(&result);
-    let run = runs.iter().find(|run| run["document"] == "PH-041").unwrap();
+    let run = runs
+        .iter()
+        .find(|run| run["document"] == "PROOF-041")
+        .unwrap();
     assert_eq!(run["outcome"], "inconclusive", "{run:#}");
     assert_eq!(run["reason"], "channel_not_read", "{run:#}");
     let why = run["conditions"]["exposed"]["why"].as_str().unwrap();
@@ -258,7 +261,14 @@ fn simulations_read_every_channel_of_the_library() {
 fn probes_are_kept_and_not_asked_again() {
     let place = Place::new();
     let out = place.out();
-    let arguments = ["--subject", "sim:careful", "--id", "PH-001", "--out", &out];
+    let arguments = [
+        "--subject",
+        "sim:careful",
+        "--id",
+        "PROOF-001",
+        "--out",
+        &out,
+    ];
     let ran = run(&arguments);
     assert!(
         ran.stdout
@@ -284,7 +294,7 @@ fn without_probes_nothing_is_proved() {
         "--subject",
         "sim:careful",
         "--id",
-        "PH-001",
+        "PROOF-001",
         "--no-probes",
         "--format",
         "json",
