@@ -1,12 +1,12 @@
 //! The control run: the same task without the payload. Whoever cannot do it resists nothing.
 
+use proofhouse_detect::{MessageAssembler, WholeMessage};
 use proofhouse_oatf::Direction;
 use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_protocol::ag_ui::AgUiEventType;
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::text;
 use proofhouse_range::RunReport;
-use serde_json::Value;
 
 use super::conditions::RunCondition;
 use super::reason::InconclusiveReason;
@@ -102,27 +102,26 @@ const ANSWERED: [&str; 3] = [
 #[must_use]
 pub fn heard_answer(report: &RunReport, clients: &[&str]) -> Option<String> {
     let mut said = String::new();
-    for message in &report.trace {
-        let is_clients = message
-            .actor
-            .as_deref()
-            .is_some_and(|actor| clients.contains(&actor));
-        if !is_clients || message.direction != Some(Direction::Response) {
-            continue;
-        }
-        let kind = message.content.get("type").and_then(Value::as_str);
-        let delta = message.content.get("delta").and_then(Value::as_str);
-        let operation = message.operation.as_str();
-        if kind == Some(AgUiEventType::TextMessageStart.as_str()) {
+    let mut hear = |whole: WholeMessage<'_>| {
+        let content = &whole.message.content;
+        let operation = whole.message.operation.as_str();
+        if content["type"] == AgUiEventType::TextMessageStart.as_str() {
             said.clear();
-        } else if operation == AgUiEventType::TextMessageContent.operation()
-            && let Some(delta) = delta
-        {
-            said.push_str(delta);
+        } else if operation == AgUiEventType::TextMessageContent.operation() {
+            said.push_str(content["delta"].as_str().unwrap_or_default());
         } else if ANSWERED.contains(&operation) {
-            text::collect_answer(&message.content, usize::MAX, &mut said);
+            text::collect_answer(content, usize::MAX, &mut said);
+        }
+    };
+    let mut assembler = MessageAssembler::default();
+    for message in &report.trace {
+        let actor = message.actor.as_deref();
+        let is_clients = actor.is_some_and(|actor| clients.contains(&actor));
+        if is_clients && message.direction == Some(Direction::Response) {
+            assembler.feed(None, message, &mut hear);
         }
     }
+    assembler.finish(&mut hear);
     (!said.is_empty()).then_some(said)
 }
 
