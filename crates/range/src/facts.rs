@@ -73,7 +73,8 @@ impl UnseenKind {
     pub(crate) fn of_body(problem: &BodyProblem) -> Self {
         match problem {
             BodyProblem::TooLarge { .. } => Self::TooLong,
-            BodyProblem::TooSlow | BodyProblem::Broken(_) => Self::CutOff,
+            // Nobody has read on.
+            BodyProblem::TooSlow | BodyProblem::Broken(_) | BodyProblem::NoRoom => Self::CutOff,
         }
     }
 

@@ -39,7 +39,7 @@ fn campaign(documents: &[(u32, u32)]) -> CampaignResult {
 /// What the gate on regressions says.
 fn verdict(now: &CampaignResult, before: &CampaignResult) -> Gate {
     let comparison = compare(now, before, "before.json", 0.05);
-    gate(now, &[FailOn::Regression], Some(&comparison))
+    gate(now, &[FailOn::Regression], Some(&comparison)).gate
 }
 
 /// The changes of the documents, in order.

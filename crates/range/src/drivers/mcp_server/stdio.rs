@@ -107,6 +107,7 @@ async fn take_batch(
         capabilities: peer.capabilities(),
         level: Some(peer.level().unwrap_or(McpLogLevel::Debug)),
         origin: "stdio".to_owned(),
+        _permit: BodyPermit::default(),
     };
     let batch = match service.take_batch(peer, messages, call).await {
         Ok(batch) if batch.is_quiet() => return,
