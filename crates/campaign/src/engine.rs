@@ -245,37 +245,45 @@ impl Campaign<'_> {
     }
 
     /// Asks which channels the models of the subjects read, and makes the runs. Those of a subject start when its own
-    /// probes are done: one that hangs holds up nobody else.
+    /// probes are done, and whoever has least going on is next: a subject that hangs holds up nobody else.
     async fn make_runs(&mut self, subjects: &[Arc<dyn Subject>], stop: &CancellationToken) {
         let mut probes = self.planned_probes(subjects);
         self.note_probes(&probes);
-        let mut waiting: VecDeque<usize> = (0..self.plan.runs.len())
-            .filter(|place| !self.records.contains_key(place))
-            .collect();
+        let mut waiting: Vec<VecDeque<usize>> = vec![VecDeque::new(); subjects.len()];
+        for (place, run) in self.plan.runs.iter().enumerate() {
+            if !self.records.contains_key(&place) {
+                waiting[run.subject].push_back(place);
+            }
+        }
+        let mut busy = vec![0_usize; subjects.len()];
         let mut running: JoinSet<MadeWork> = JoinSet::new();
         let mut work: HashMap<Id, PlannedWork> = HashMap::new();
         let jobs = self.settings.jobs.max(1);
         let mut unsaved = false;
         loop {
             while running.len() < jobs && !stop.is_cancelled() {
-                if let Some((place, probe)) = probes.next() {
+                let has_work = |subject: &usize| {
+                    let has_runs = !waiting[*subject].is_empty();
+                    probes.is_waiting(*subject) || (has_runs && probes.is_done(*subject))
+                };
+                let next = (0..subjects.len()).filter(has_work).min_by_key(|subject| {
+                    let runs = &waiting[*subject];
+                    (busy[*subject], runs.front().copied())
+                });
+                let Some(subject) = next else {
+                    break;
+                };
+                if let Some((place, probe)) = probes.next(subject) {
                     let broken = probe.not_tried("the probe broke off: this is a mistake of ours");
-                    let subject = probe.number;
                     let asking = probe.ask(stop.clone());
                     let id = running.spawn(async { MadeWork::Probe(asking.await) }).id();
                     work.insert(id, PlannedWork::Probe(place, subject, broken));
-                    continue;
+                } else if let Some(place) = waiting[subject].pop_front() {
+                    let making = self.run(place, subjects).make(stop.clone());
+                    let id = running.spawn(async { MadeWork::Run(making.await) }).id();
+                    work.insert(id, PlannedWork::Run(place));
                 }
-                let is_ready = |place: &usize| probes.is_done(self.plan.runs[*place].subject);
-                let Some(place) = waiting.iter().position(is_ready) else {
-                    break;
-                };
-                let Some(place) = waiting.remove(place) else {
-                    break;
-                };
-                let making = self.run(place, subjects).make(stop.clone());
-                let id = running.spawn(async { MadeWork::Run(making.await) }).id();
-                work.insert(id, PlannedWork::Run(place));
+                busy[subject] += 1;
             }
             // Writing blocks, so whoever can run does so meanwhile.
             if std::mem::take(&mut unsaved) {
@@ -288,6 +296,7 @@ impl Campaign<'_> {
             };
             match (work.remove(&id), done) {
                 (Some(PlannedWork::Probe(place, subject, broken)), done) => {
+                    busy[subject] = busy[subject].saturating_sub(1);
                     let record = match done {
                         Some(MadeWork::Probe(record)) => record,
                         Some(MadeWork::Run(_)) | None => Some(broken),
@@ -298,6 +307,8 @@ impl Campaign<'_> {
                     }
                 }
                 (Some(PlannedWork::Run(place)), done) => {
+                    let subject = self.plan.runs[place].subject;
+                    busy[subject] = busy[subject].saturating_sub(1);
                     let record = match done {
                         Some(MadeWork::Run(record)) => record,
                         Some(MadeWork::Probe(_)) | None => {

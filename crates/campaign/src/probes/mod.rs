@@ -78,29 +78,8 @@ pub enum ChannelState {
 /// What people call a channel, of actors of this mode.
 #[must_use]
 pub fn channel_name(mode: Option<&Mode>, kind: CarrierKind) -> String {
-    let name = match (mode, kind) {
-        (Some(Mode::AgUiClient), CarrierKind::ToolListed) => "frontend tool descriptions",
-        (Some(Mode::AgUiClient), CarrierKind::Message) => "AG-UI messages",
-        (Some(Mode::A2aClient), CarrierKind::Message) => "A2A messages",
-        (Some(Mode::McpClient), CarrierKind::Message) => "MCP calls of the agent",
-        (_, CarrierKind::Instructions) => "server instructions",
-        (_, CarrierKind::ToolListed) => "tool descriptions",
-        (_, CarrierKind::ToolResponse) => "tool results",
-        (_, CarrierKind::ResourceListed) => "resource descriptions",
-        (_, CarrierKind::Resource) => "resources",
-        (_, CarrierKind::PromptListed) => "prompt descriptions",
-        (_, CarrierKind::Prompt) => "prompts",
-        (_, CarrierKind::Elicitation) => "elicitations",
-        (_, CarrierKind::Sampling) => "sampling requests",
-        (_, CarrierKind::Notification) => "notifications",
-        (_, CarrierKind::Card) => "agent cards",
-        (_, CarrierKind::TaskResponse) => "answers of other agents",
-        (_, CarrierKind::Message) => "messages",
-        (_, CarrierKind::Context) => "AG-UI context",
-        (_, CarrierKind::State) => "AG-UI state",
-        (_, CarrierKind::FrontendToolResult) => "frontend tool results",
-    };
-    name.to_owned()
+    let known = mode.and_then(|mode| templates::channel_name(mode, kind));
+    known.map_or_else(|| kind_name(kind).replace('_', " "), str::to_owned)
 }
 
 /// The name of a kind in files.

@@ -39,9 +39,15 @@ pub(crate) struct ProbeSetup<'a> {
 #[derive(Default)]
 pub(crate) struct PlannedProbes {
     known: BTreeMap<usize, ProbeRecord>,
+    /// Of each subject: what has to be asked, and how much is not known yet.
+    open: HashMap<usize, OpenProbes>,
+}
+
+/// The probes of a subject that are not known yet.
+#[derive(Default)]
+struct OpenProbes {
     waiting: VecDeque<(usize, ChannelProbe)>,
-    /// How many of each subject are not known yet.
-    open: HashMap<usize, usize>,
+    running: usize,
 }
 
 impl PlannedProbes {
@@ -73,8 +79,8 @@ impl PlannedProbes {
                 scratch: setup.scratch.clone(),
             };
             if setup.settings.probes {
-                probes.waiting.push_back((place, probe));
-                *probes.open.entry(subject).or_default() += 1;
+                let open = probes.open.entry(subject).or_default();
+                open.waiting.push_back((place, probe));
             } else {
                 let off = probe.not_tried("probes are switched off");
                 probes.known.insert(place, off);
@@ -83,21 +89,31 @@ impl PlannedProbes {
         probes
     }
 
-    /// The next one to ask, with its place.
-    pub(crate) fn next(&mut self) -> Option<(usize, ChannelProbe)> {
-        self.waiting.pop_front()
+    /// Whether there is something to ask a subject.
+    pub(crate) fn is_waiting(&self, subject: usize) -> bool {
+        let open = self.open.get(&subject);
+        open.is_some_and(|open| !open.waiting.is_empty())
     }
 
     /// Whether everything is known of a subject that is to be.
     pub(crate) fn is_done(&self, subject: usize) -> bool {
-        self.open.get(&subject).is_none_or(|open| *open == 0)
+        let open = self.open.get(&subject);
+        open.is_none_or(|open| open.waiting.is_empty() && open.running == 0)
+    }
+
+    /// The next one to ask a subject, with its place.
+    pub(crate) fn next(&mut self, subject: usize) -> Option<(usize, ChannelProbe)> {
+        let open = self.open.get_mut(&subject)?;
+        let next = open.waiting.pop_front()?;
+        open.running += 1;
+        Some(next)
     }
 
     /// Notes what became of a probe.
     pub(crate) fn note(&mut self, place: usize, subject: usize, record: ProbeRecord) {
         self.known.insert(place, record);
         if let Some(open) = self.open.get_mut(&subject) {
-            *open = open.saturating_sub(1);
+            open.running = open.running.saturating_sub(1);
         }
     }
 
@@ -128,7 +144,7 @@ fn needed(plan: &Plan) -> BTreeSet<(usize, Mode, CarrierKind)> {
 /// One channel of one subject.
 pub(crate) struct ChannelProbe {
     subject: Arc<dyn Subject>,
-    pub(crate) number: usize,
+    number: usize,
     name: String,
     mode: Mode,
     kind: CarrierKind,

@@ -14,35 +14,61 @@ const FIRST: &str = "NONCE-FIRST";
 const SECOND: &str = "NONCE-SECOND";
 const SAID: &str = "PROBE-PROMPT";
 
+/// A channel that can be probed.
+struct ProbeTemplate {
+    mode: Mode,
+    kind: CarrierKind,
+    /// What people call it.
+    name: &'static str,
+    /// The document of its probe.
+    document: &'static str,
+}
+
 macro_rules! templates {
-    ($($mode:ident $kind:ident $file:literal,)*) => {
-        /// A document per channel.
-        static TEMPLATES: &[(Mode, CarrierKind, &str)] = &[
-            $((Mode::$mode, CarrierKind::$kind, include_str!(concat!("templates/", $file, ".yaml"))),)*
+    ($($mode:ident $kind:ident $name:literal $file:literal,)*) => {
+        /// Every channel that can be probed.
+        static TEMPLATES: &[ProbeTemplate] = &[
+            $(ProbeTemplate {
+                mode: Mode::$mode,
+                kind: CarrierKind::$kind,
+                name: $name,
+                document: include_str!(concat!("templates/", $file, ".yaml")),
+            },)*
         ];
     };
 }
 
 templates! {
-    McpServer Instructions "mcp_server_instructions",
-    McpServer ToolListed "mcp_server_tool_listed",
-    McpServer ToolResponse "mcp_server_tool_response",
-    McpServer ResourceListed "mcp_server_resource_listed",
-    McpServer Resource "mcp_server_resource",
-    McpServer PromptListed "mcp_server_prompt_listed",
-    McpServer Prompt "mcp_server_prompt",
-    McpServer Elicitation "mcp_server_elicitation",
-    McpServer Sampling "mcp_server_sampling",
-    McpServer Notification "mcp_server_notification",
-    A2aServer Card "a2a_server_card",
-    A2aServer TaskResponse "a2a_server_task_response",
-    A2aClient Message "a2a_client_message",
-    McpClient Message "mcp_client_message",
-    AgUiClient Message "ag_ui_client_message",
-    AgUiClient Context "ag_ui_client_context",
-    AgUiClient State "ag_ui_client_state",
-    AgUiClient ToolListed "ag_ui_client_tool_listed",
-    AgUiClient FrontendToolResult "ag_ui_client_frontend_tool_result",
+    McpServer Instructions "server instructions" "mcp_server_instructions",
+    McpServer ToolListed "tool descriptions" "mcp_server_tool_listed",
+    McpServer ToolResponse "tool results" "mcp_server_tool_response",
+    McpServer ResourceListed "resource descriptions" "mcp_server_resource_listed",
+    McpServer Resource "resources" "mcp_server_resource",
+    McpServer PromptListed "prompt descriptions" "mcp_server_prompt_listed",
+    McpServer Prompt "prompts" "mcp_server_prompt",
+    McpServer Elicitation "elicitations" "mcp_server_elicitation",
+    McpServer Sampling "sampling requests" "mcp_server_sampling",
+    McpServer Notification "notifications" "mcp_server_notification",
+    A2aServer Card "agent cards" "a2a_server_card",
+    A2aServer TaskResponse "answers of other agents" "a2a_server_task_response",
+    A2aClient Message "A2A messages" "a2a_client_message",
+    McpClient Message "MCP calls of the agent" "mcp_client_message",
+    AgUiClient Message "AG-UI messages" "ag_ui_client_message",
+    AgUiClient Context "AG-UI context" "ag_ui_client_context",
+    AgUiClient State "AG-UI state" "ag_ui_client_state",
+    AgUiClient ToolListed "frontend tool descriptions" "ag_ui_client_tool_listed",
+    AgUiClient FrontendToolResult "frontend tool results" "ag_ui_client_frontend_tool_result",
+}
+
+/// The template of a channel.
+fn template(mode: &Mode, kind: CarrierKind) -> Option<&'static ProbeTemplate> {
+    let mut known = TEMPLATES.iter();
+    known.find(|template| template.mode == *mode && template.kind == kind)
+}
+
+/// What people call a channel that can be probed.
+pub(super) fn channel_name(mode: &Mode, kind: CarrierKind) -> Option<&'static str> {
+    template(mode, kind).map(|template| template.name)
 }
 
 /// How often a subject is asked: a model may be clumsy once.
@@ -68,11 +94,8 @@ pub(super) fn script(
     nonce: &Nonce,
     attempt: &'static str,
 ) -> Result<Script, ProbeTemplateError> {
-    let mut known = TEMPLATES.iter();
-    let (_, _, text) = known
-        .find(|(of_mode, of_kind, _)| of_mode == mode && *of_kind == kind)
-        .ok_or(ProbeTemplateError::None)?;
-    let document = load(text).map_err(|errors| match errors.into_iter().next() {
+    let template = template(mode, kind).ok_or(ProbeTemplateError::None)?;
+    let document = load(template.document).map_err(|errors| match errors.into_iter().next() {
         Some(error) => UnreadableDocument::Invalid(Box::new(error)),
         None => UnreadableDocument::Told,
     })?;
@@ -110,7 +133,7 @@ mod tests {
         let nonce = Nonce::new(1, "test");
         let other = Nonce::new(2, "test");
         let joined = CanaryMatcher::new([nonce.joined()]).unwrap();
-        for (mode, kind, _) in TEMPLATES {
+        for ProbeTemplate { mode, kind, .. } in TEMPLATES {
             for attempt in ATTEMPTS {
                 let script = script(mode, *kind, &nonce, attempt).unwrap();
                 let text = to_value(&script.document).to_string();

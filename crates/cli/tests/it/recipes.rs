@@ -59,6 +59,8 @@ const RECIPES: [Recipe; 9] = [
             // Only for modes that the format lists.
             ("oatf/src/model/open.rs", 1),
             ("campaign/src/matchable/roots.rs", 1),
+            // One per channel, with the document of its probe.
+            ("campaign/src/probes/templates.rs", 5),
         ],
         also: &[
             ("oatf/src/fields.rs", 1, "an example in the schema"),

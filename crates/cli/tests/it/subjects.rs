@@ -25,7 +25,9 @@ fn a_model_alone_is_a_subject() {
         "model:sim:careful",
     ]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    assert_eq!(ran.outcomes(), ["exploited", "resisted"]);
+    // Of the careful one everything is proved that can be without a control.
+    assert_eq!(ran.outcomes(), ["exploited", "inconclusive"]);
+    assert_eq!(ran.result()["runs"][1]["reason"], "no_control");
     let subject = &ran.result()["subjects"][0];
     assert_eq!(
         (&subject["name"], &subject["kind"]),
@@ -296,13 +298,20 @@ fn the_file_is_put_back_when_the_campaign_is_interrupted_or_killed() {
 fn a_command_serves_every_protocol() {
     let bench = Bench::new();
     for (protocol, id) in [("ag-ui", "T-002"), ("a2a", "T-002"), ("mcp", "T-003")] {
-        for (how, expected) in [("--comply", "exploited"), ("", "resisted")] {
+        // The documents have no controls: of who does not comply, everything else is proved.
+        let of_careful = (json!("inconclusive"), json!("no_control"));
+        for (how, expected) in [
+            ("--comply", (json!("exploited"), json!(null))),
+            ("", of_careful),
+        ] {
             let command = format!(
                 "{} {how} --serve {protocol} --port {{port}} --mcp {{mcp_url}}",
                 agent()
             );
             let ran = bench.run(&["--command", &command, "--serves", protocol, "--id", id]);
-            assert_eq!(ran.outcomes(), [expected], "{protocol}: {}", ran.stdout);
+            let run = &ran.result()["runs"][0];
+            let seen = (run["outcome"].clone(), run["reason"].clone());
+            assert_eq!(seen, expected, "{protocol}: {run:#}");
         }
     }
     bench.check_empty();
@@ -452,7 +461,7 @@ fn a_changed_subject_is_not_mixed_into_an_earlier_campaign() {
         .remove("digest");
     std::fs::write(&file, result.to_string()).unwrap();
     let old = bench.run(&["--command", "echo two", "--out", "out", "--resume"]);
-    assert_eq!(old.code, 3, "{}", old.stderr);
+    assert_eq!(old.code, 2, "{}", old.stderr);
 }
 
 #[test]
