@@ -129,7 +129,11 @@ pub async fn execute(
             runs: Vec::new(),
             spared: 0,
         },
-        saving: Saving::default(),
+        saving: Saving {
+            begun: Instant::now(),
+            last: None,
+            has_failed: false,
+        },
         scratch: ScratchDirectory::new().map(Arc::new).map_err(Arc::new),
     };
     if let Some(trouble) = trouble {
@@ -201,10 +205,20 @@ struct Campaign<'a> {
 }
 
 /// When the result was written last, and how long that took.
-#[derive(Default)]
 struct Saving {
+    begun: Instant,
     last: Option<(Instant, Duration)>,
     has_failed: bool,
+}
+
+impl Saving {
+    /// When the result may be written again.
+    fn due(&self) -> Instant {
+        match self.last {
+            Some((last, took)) => last + took * SAVING_SHARE,
+            None => self.begun,
+        }
+    }
 }
 
 /// What a task is about.
@@ -286,10 +300,16 @@ impl Campaign<'_> {
                 busy[subject] += 1;
             }
             // Writing blocks, so whoever can run does so meanwhile.
-            if std::mem::take(&mut unsaved) {
-                self.save(false);
+            if unsaved {
+                unsaved = !self.save(false);
             }
-            let (id, done) = match running.join_next_with_id().await {
+            // What could not be written yet is when its time has come, even if nobody else ends until then.
+            let due = self.saving.due();
+            let joined = tokio::select! {
+                joined = running.join_next_with_id() => joined,
+                () = tokio::time::sleep_until(due.into()), if unsaved => continue,
+            };
+            let (id, done) = match joined {
                 None => break,
                 Some(Ok((id, done))) => (id, Some(done)),
                 Some(Err(error)) => (error.id(), None),
@@ -398,18 +418,15 @@ impl Campaign<'_> {
         });
     }
 
-    /// Keeps what is known. Unless it is the last time, not when writing would take most of the time.
-    fn save(&mut self, last_time: bool) {
-        if let Some((last, took)) = self.saving.last
-            && !last_time
-            && last.elapsed() < took * SAVING_SHARE
-        {
-            return;
+    /// Keeps what is known; `false` when writing would take too much of the time now. The last time, it is always done.
+    fn save(&mut self, last_time: bool) -> bool {
+        if !last_time && Instant::now() < self.saving.due() {
+            return false;
         }
         self.result.runs = self.records.values().cloned().collect();
         self.result.complete = self.records.len() == self.plan.runs.len();
         let Some(directory) = &self.settings.directory else {
-            return;
+            return true;
         };
         let begun = Instant::now();
         let saved = store::save(&directory.join(FILE), &self.result);
@@ -422,5 +439,6 @@ impl Campaign<'_> {
             }
             Err(_) => {}
         }
+        true
     }
 }

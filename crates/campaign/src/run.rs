@@ -175,6 +175,7 @@ impl RunSetup {
             idle_limit: pace.deadline,
             ends_with_sessions: false,
             max_session: pace.deadline,
+            new_threads: true,
             headers: self.subject.headers(),
             secrets: secrets.clone(),
             semantic: self.settings.semantic.clone(),

@@ -173,6 +173,15 @@ impl InvalidMessage {
 pub fn parse(text: &[u8]) -> Result<RpcMessage, InvalidMessage> {
     let value =
         serde_json::from_slice(text).map_err(|error| InvalidMessage::NotJson(error.to_string()))?;
+    of_text(value, text)
+}
+
+/// Reads a message that is JSON already, and was read from this text. Its id is exactly as it stands there.
+///
+/// # Errors
+///
+/// Returns what is wrong, in a form that can be answered.
+pub fn of_text(value: Value, text: &[u8]) -> Result<RpcMessage, InvalidMessage> {
     match from_value(value) {
         Ok(RpcMessage::Request { id, method, params }) => Ok(RpcMessage::Request {
             id: exact_id::carried(id, text),

@@ -44,6 +44,8 @@ pub(crate) struct RunShared {
     pub(crate) settle: std::time::Duration,
     /// Whether the subject is there.
     pub(crate) presence: watch::Sender<Presence>,
+    /// What the names of AG-UI threads get, if these are to be new.
+    pub(crate) thread_suffix: Option<String>,
     /// Headers that clients send.
     pub(crate) headers: Vec<(String, String)>,
     /// Counts every message, so that silence can be told.
@@ -178,6 +180,14 @@ impl ActorContext {
     #[must_use]
     pub fn settle(&self) -> std::time::Duration {
         self.inner.shared.settle
+    }
+
+    /// The name of a thread on the wire.
+    pub(crate) fn thread(&self, name: &str) -> String {
+        match &self.inner.shared.thread_suffix {
+            Some(suffix) => format!("{name}-{suffix}"),
+            None => name.to_owned(),
+        }
     }
 
     /// Headers that requests of clients carry besides those of the protocol.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,6 +55,9 @@ pub struct RunOptions {
     pub trace_limits: TraceLimits,
     /// Whether HTTP servers refuse requests of foreign origins.
     pub check_origin: bool,
+    /// Whether AG-UI threads are new in every run: what the document calls a thread gets some digits on the wire. An agent
+    /// that runs on remembers the threads of earlier runs, and may have nothing left to say in them.
+    pub new_threads: bool,
     /// Headers that requests of clients carry besides those of the protocol.
     pub headers: Vec<(String, String)>,
     /// Where the trace goes, line by line.
@@ -114,6 +118,7 @@ impl Default for RunOptions {
             limits: WireLimits::default(),
             trace_limits: TraceLimits::default(),
             check_origin: true,
+            new_threads: false,
             headers: Vec::new(),
             trace: None,
             secrets: Vec::new(),
@@ -445,11 +450,19 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<RunShare
             .endpoints
             .values()
             .any(|endpoint| matches!(endpoint, ActorEndpoint::Stdio)),
+        thread_suffix: options.new_threads.then(thread_suffix),
         headers: options.headers.clone(),
         activity: watch::Sender::new(0),
         owed: Arc::default(),
         over: CancellationToken::new(),
     })
+}
+
+/// Digits that no other run has.
+fn thread_suffix() -> String {
+    // Hashers begin with chance from the system.
+    let chance = RandomState::new().build_hasher().finish();
+    format!("{:08x}", chance >> 32)
 }
 
 /// Everyone who can play, in the order of the document.

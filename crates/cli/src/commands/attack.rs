@@ -377,6 +377,7 @@ impl AttackCommand {
             idle_limit: self.idle_limit,
             max_session: self.max_session,
             check_origin: !self.any_origin,
+            new_threads: true,
             headers,
             secrets,
             semantic: self.semantic.evaluator()?,

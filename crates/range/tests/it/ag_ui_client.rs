@@ -403,6 +403,30 @@ async fn an_interrupted_run_stops_at_once() {
 }
 
 #[tokio::test]
+async fn a_thread_is_new_in_every_run_if_it_is_to_be() {
+    let agent = Scripted::start(|_, _| events(a_run(Vec::new()))).await;
+    for _ in 0..2 {
+        let mut options = options(ActorEndpoint::Url(agent.url.clone()));
+        options.new_threads = true;
+        try_play(HELLO, options).await.unwrap();
+    }
+    play(HELLO, &agent.url).await;
+    let threads: Vec<Value> = agent
+        .arrived()
+        .iter()
+        .map(|arrived| arrived.body["threadId"].clone())
+        .collect();
+    let [first, second, literal] = threads.as_slice() else {
+        panic!("{threads:?}");
+    };
+    assert_eq!(literal, "t");
+    assert_ne!(first, second);
+    for thread in [first, second] {
+        assert!(thread.as_str().unwrap().starts_with("t-"), "{thread}");
+    }
+}
+
+#[tokio::test]
 async fn time_leads_on_and_older_names_are_understood() {
     const TIMED: &str = r#"
 oatf: "0.1"

@@ -48,8 +48,8 @@ fn armed(report: &RunReport, kind: CarrierKind) -> u64 {
 
 #[tokio::test]
 async fn only_the_branch_that_was_served_counts_as_delivered() {
-    let error_wants_token = "response_fabrication/PH-010-error-wants-token";
-    let endless = "availability_disruption/PH-033-endless-pages";
+    let error_wants_token = "response_fabrication/login-error-token-theft";
+    let endless = "availability_disruption/endless-list";
     for (slug, tool, arguments, reached) in [
         (
             error_wants_token,

@@ -8,7 +8,13 @@ use crate::mcp_support::*;
 
 #[tokio::test]
 async fn sessions_begin_with_the_handshake_and_end_with_delete() {
-    let stage = Stage::http(of_state(&json!({"instructions": "Be kind."}))).await;
+    // The run must not end with the session: there is more to ask.
+    let options = proofhouse_range::RunOptions {
+        ends_with_sessions: false,
+        ..options()
+    };
+    let document = of_state(&json!({"instructions": "Be kind."}));
+    let stage = Stage::with(document, options).await;
     let mut http = Http::new(&stage.url);
     let list = request(1, "tools/list", json!({}));
     assert_eq!(http.post(&list).await.status, 400, "no session");

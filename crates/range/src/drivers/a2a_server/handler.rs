@@ -259,7 +259,7 @@ impl A2aServer {
             self.context
                 .warn(&format!("a message of a client was {mended}"));
         }
-        rpc::from_value(value).map_err(|invalid| (UnseenKind::NotAMessage, invalid))
+        rpc::of_text(value, body).map_err(|invalid| (UnseenKind::NotAMessage, invalid))
     }
 
     /// Something came that is no message; it is kept as text.

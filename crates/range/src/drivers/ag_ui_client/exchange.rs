@@ -83,7 +83,10 @@ impl AgUiAgent {
         phase: &Arc<PhaseView>,
         input: Value,
     ) -> Result<(), ActorError> {
-        let first = complete_input(input);
+        let mut first = complete_input(input);
+        if let Some(Value::String(thread)) = first.get_mut("threadId") {
+            *thread = self.context.thread(thread);
+        }
         let mut input = first.clone();
         let mut tools: Vec<AnsweredTool> = Vec::new();
         for round in 0..=MAX_FOLLOW_UPS {

@@ -91,7 +91,7 @@ impl McpServerService {
         };
         match value {
             Value::Array(messages) => Ok(Received::Batch(messages)),
-            value => rpc::from_value(value)
+            value => rpc::of_text(value, bytes)
                 .map(Received::Message)
                 .map_err(|invalid| refused(UnseenKind::NotAMessage, invalid)),
         }
