@@ -232,7 +232,7 @@ enum PlannedWork {
 /// What came of a task; nothing when the campaign was stopped.
 enum MadeWork {
     Probe(Option<ProbeRecord>),
-    Run(Option<RunRecord>),
+    Run(Option<Box<RunRecord>>),
 }
 
 /// Writing may take one part in this many of the time.
@@ -294,7 +294,9 @@ impl Campaign<'_> {
                     work.insert(id, PlannedWork::Probe(place, subject, broken));
                 } else if let Some(place) = waiting[subject].pop_front() {
                     let making = self.run(place, subjects).make(stop.clone());
-                    let id = running.spawn(async { MadeWork::Run(making.await) }).id();
+                    let id = running
+                        .spawn(async { MadeWork::Run(making.await.map(Box::new)) })
+                        .id();
                     work.insert(id, PlannedWork::Run(place));
                 }
                 busy[subject] += 1;
@@ -330,7 +332,7 @@ impl Campaign<'_> {
                     let subject = self.plan.runs[place].subject;
                     busy[subject] = busy[subject].saturating_sub(1);
                     let record = match done {
-                        Some(MadeWork::Run(record)) => record,
+                        Some(MadeWork::Run(record)) => record.map(|record| *record),
                         Some(MadeWork::Probe(_)) | None => {
                             let mut record = self.run(place, subjects).record();
                             record.error =
