@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Either, Full, StreamBody};
 use hyper::body::Incoming;
+use hyper_util::client::legacy::ResponseFuture;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
@@ -298,9 +299,16 @@ impl Client {
         *request.method_mut() = method;
         *request.uri_mut() = address(url)?;
         *request.headers_mut() = headers;
-        let response = self.inner.request(request).await;
+        let response = begin(&self.inner, request).await;
         response.map_err(|error| failure(&error, url.as_str()))
     }
+}
+
+/// Begins a request. This is no `async fn` because the body of one is compiled again in each crate that waits for
+/// it, and with it here everything that makes a connection.
+#[inline(never)]
+fn begin(connections: &Connections, request: Request<RequestBody>) -> ResponseFuture {
+    connections.request(request)
 }
 
 /// A URL as it is sent.

@@ -8,19 +8,18 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use http_body_util::BodyExt as _;
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
 use kube::api::{
     DeleteParams, GetParams, ListParams, LogParams, PostParams, Preconditions, WatchParams,
 };
 use kube::client::Body;
 use kube::core::Request as Requests;
-use kube::{Client, Resource as _};
 use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
 use serde_json::Value;
 
 use super::document::JobIdentity;
 use super::events::{WatchChange, WatchEvents, take};
+use super::objects::{ClusterJob, ClusterPod};
 use crate::runtime::{ActionError, ActionFailure, ToolLimits};
 
 /// How many Pods of a Job are looked at; a retried Job has one per try.
@@ -126,7 +125,7 @@ impl ClusterApi {
         &self,
         identity: &JobIdentity,
         document: &Value,
-    ) -> Result<Job, ApiError> {
+    ) -> Result<ClusterJob, ApiError> {
         let params = PostParams {
             field_manager: Some("proofhouse".to_owned()),
             ..PostParams::default()
@@ -143,7 +142,7 @@ impl ClusterApi {
             Ok(bytes) => job(&bytes),
             Err(error) if error.code() == Some(409) || matches!(error, ApiError::Slow) => {
                 match self.job(identity).await? {
-                    Some(job) if identity.owns(job.metadata.labels.as_ref()) => Ok(job),
+                    Some(job) if identity.owns(&job.metadata.labels) => Ok(job),
                     Some(_) => Err(ApiError::Foreign),
                     None => Err(error),
                 }
@@ -153,7 +152,7 @@ impl ClusterApi {
     }
 
     /// The Job as it is now; none if it is gone.
-    pub(super) async fn job(&self, identity: &JobIdentity) -> Result<Option<Job>, ApiError> {
+    pub(super) async fn job(&self, identity: &JobIdentity) -> Result<Option<ClusterJob>, ApiError> {
         let request = jobs(identity).get(&identity.name, &GetParams::default());
         match self.send(request, self.limits.max_response_bytes).await {
             Ok(bytes) => job(&bytes).map(Some),
@@ -167,7 +166,7 @@ impl ClusterApi {
         &self,
         identity: &JobIdentity,
         uid: &str,
-    ) -> Result<Vec<Pod>, ApiError> {
+    ) -> Result<Vec<ClusterPod>, ApiError> {
         let params = ListParams::default()
             .labels(&identity.selector())
             .limit(MAX_PODS);
@@ -180,11 +179,11 @@ impl ClusterApi {
         };
         let mut found = Vec::new();
         for item in items {
-            let Ok(pod) = serde_json::from_value::<Pod>(item) else {
+            let Some(pod) = ClusterPod::read(item) else {
                 return Err(garbage);
             };
-            let owners = pod.metadata.owner_references.iter().flatten();
-            if owners.into_iter().any(|owner| owner.uid == uid) {
+            let mut owners = pod.metadata.owner_references.iter();
+            if owners.any(|owner| owner.uid == uid) {
                 found.push(pod);
             }
         }
@@ -376,17 +375,19 @@ impl ClusterApi {
 }
 
 fn jobs(identity: &JobIdentity) -> Requests {
-    Requests::new(Job::url_path(&(), Some(&identity.namespace)))
+    Requests::new(ClusterJob::path(&identity.namespace))
 }
 
 fn pods(identity: &JobIdentity) -> Requests {
-    Requests::new(Pod::url_path(&(), Some(&identity.namespace)))
+    Requests::new(ClusterPod::path(&identity.namespace))
 }
 
-fn job(bytes: &[u8]) -> Result<Job, ApiError> {
-    let job: Option<Job> = serde_json::from_slice(bytes).ok();
+fn job(bytes: &[u8]) -> Result<ClusterJob, ApiError> {
+    let object = serde_json::from_slice(bytes).ok();
     // Without a uid it could be mistaken for another of the same name.
-    job.filter(|job| job.metadata.uid.is_some())
+    object
+        .and_then(ClusterJob::read)
+        .filter(|job| job.metadata.uid.is_some())
         .ok_or(ApiError::Garbage("what the cluster answered is no Job"))
 }
 

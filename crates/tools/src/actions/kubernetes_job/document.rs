@@ -1,5 +1,7 @@
 //! Documents: from what a manifest says to the Job that is submitted.
 
+use std::collections::BTreeMap;
+
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
@@ -88,14 +90,10 @@ impl JobIdentity {
     }
 
     /// Whether an object carries our labels for this invocation.
-    pub(super) fn owns(&self, labels: Option<&std::collections::BTreeMap<String, String>>) -> bool {
+    pub(super) fn owns(&self, labels: &BTreeMap<String, String>) -> bool {
         [(MANAGED_BY, OWNER), (INVOCATION, &self.invocation)]
             .into_iter()
-            .all(|(key, value)| {
-                labels
-                    .and_then(|labels| labels.get(key))
-                    .is_some_and(|there| there == value)
-            })
+            .all(|(key, value)| labels.get(key).is_some_and(|there| there == value))
     }
 
     /// What finds the Pods of the Job.

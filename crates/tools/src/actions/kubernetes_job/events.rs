@@ -1,9 +1,10 @@
 //! Events: what a watch tells, line by line.
 
 use http_body_util::BodyExt as _;
-use k8s_openapi::api::batch::v1::Job;
 use kube::client::Body;
 use serde_json::Value;
+
+use super::objects::ClusterJob;
 
 /// The largest event: the cluster's store takes objects of 1.5 MB.
 const MAX_EVENT_BYTES: usize = 4 << 20;
@@ -12,9 +13,9 @@ const MAX_EVENT_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) enum WatchChange {
     /// The Job as it is now.
-    Job(Box<Job>),
+    Job(Box<ClusterJob>),
     /// The Job as it was when it was deleted.
-    Deleted(Box<Job>),
+    Deleted(Box<ClusterJob>),
     /// Nothing happened up to this version.
     Version(String),
     /// The version is too old, or what came is no event. The watch is over.
@@ -72,13 +73,11 @@ fn change(line: &[u8]) -> WatchChange {
             Some(version) => WatchChange::Version(version.to_owned()),
             None => WatchChange::Broken,
         },
-        Some(kind @ ("ADDED" | "MODIFIED" | "DELETED")) => {
-            match serde_json::from_value::<Job>(object) {
-                Ok(job) if kind == "DELETED" => WatchChange::Deleted(Box::new(job)),
-                Ok(job) => WatchChange::Job(Box::new(job)),
-                Err(_) => WatchChange::Broken,
-            }
-        }
+        Some(kind @ ("ADDED" | "MODIFIED" | "DELETED")) => match ClusterJob::read(object) {
+            Some(job) if kind == "DELETED" => WatchChange::Deleted(Box::new(job)),
+            Some(job) => WatchChange::Job(Box::new(job)),
+            None => WatchChange::Broken,
+        },
         // An error, such as that the version is too old.
         _ => WatchChange::Broken,
     }

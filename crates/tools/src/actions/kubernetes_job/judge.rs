@@ -1,9 +1,8 @@
 //! Judging: what the state of a Job and of its Pods means.
 
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod};
 use serde_json::{Map, Value};
 
+use super::objects::{ClusterJob, ClusterPod, ContainerStateTerminated, ContainerStatus};
 use crate::runtime::ActionFailure;
 
 /// How a Job ended.
@@ -63,18 +62,17 @@ const STUCK: &[(&str, ActionFailure, bool)] = &[
 ];
 
 /// Whether a Job has ended. One with another uid has taken the place of ours.
-pub(super) fn end(job: &Job, uid: &str) -> Option<JobEnd> {
+pub(super) fn end(job: &ClusterJob, uid: &str) -> Option<JobEnd> {
     if job.metadata.uid.as_deref() != Some(uid) {
         return Some(JobEnd::Gone);
     }
-    let conditions = job.status.iter().flat_map(|status| &status.conditions);
-    for condition in conditions.flatten() {
-        match (condition.type_.as_str(), condition.status.as_str()) {
+    for condition in &job.status.conditions {
+        match (condition.kind.as_str(), condition.status.as_str()) {
             ("Complete", "True") => return Some(JobEnd::Complete),
             ("Failed", "True") => {
                 return Some(JobEnd::Failed {
-                    reason: condition.reason.clone().unwrap_or_default(),
-                    message: condition.message.clone().unwrap_or_default(),
+                    reason: condition.reason.clone(),
+                    message: condition.message.clone(),
                 });
             }
             _ => {}
@@ -88,27 +86,24 @@ pub(super) fn end(job: &Job, uid: &str) -> Option<JobEnd> {
 
 /// How many containers of a Pod have started: one of them may have had an effect, and with all of them no
 /// image is missing.
-pub(super) fn started(pod: &Pod) -> usize {
-    let states = pod
-        .status
-        .iter()
-        .flat_map(|status| status.container_statuses.iter().flatten());
+pub(super) fn started(pod: &ClusterPod) -> usize {
+    let states = pod.status.container_statuses.iter();
     let started = states.filter(|status| {
-        let state = status.state.as_ref();
-        state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+        let state = &status.state;
+        state.running.is_some() || state.terminated.is_some()
     });
     started.count()
 }
 
 /// How many containers a Pod has.
-pub(super) fn containers(pod: &Pod) -> usize {
-    pod.spec.as_ref().map_or(0, |spec| spec.containers.len())
+pub(super) fn containers(pod: &ClusterPod) -> usize {
+    pod.spec.containers.len()
 }
 
 /// The first container that does not start, for a reason that seldom passes.
-pub(super) fn stuck(pod: &Pod) -> Option<Stuck> {
+pub(super) fn stuck(pod: &ClusterPod) -> Option<Stuck> {
     statuses(pod).find_map(|status| {
-        let waiting = status.state.as_ref()?.waiting.as_ref()?;
+        let waiting = status.state.waiting.as_ref()?;
         let reason = waiting.reason.as_deref()?;
         STUCK
             .iter()
@@ -122,28 +117,21 @@ pub(super) fn stuck(pod: &Pod) -> Option<Stuck> {
 }
 
 /// Why no node takes a Pod.
-pub(super) fn unschedulable(pod: &Pod) -> Option<String> {
-    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+pub(super) fn unschedulable(pod: &ClusterPod) -> Option<String> {
+    let mut conditions = pod.status.conditions.iter();
     conditions
-        .iter()
         .find(|condition| {
-            condition.type_ == "PodScheduled"
+            condition.kind == "PodScheduled"
                 && condition.status == "False"
-                && condition.reason.as_deref() == Some("Unschedulable")
+                && condition.reason == "Unschedulable"
         })
-        .map(|condition| condition.message.clone().unwrap_or_default())
+        .map(|condition| condition.message.clone())
 }
 
 /// The youngest Pod in a phase; the youngest of all, if none is in it.
-pub(super) fn youngest<'p>(pods: &'p [Pod], phase: &str) -> Option<&'p Pod> {
-    let is_in = |pod: &&Pod| {
-        let status = pod.status.as_ref();
-        status.and_then(|status| status.phase.as_deref()) == Some(phase)
-    };
-    let age = |pod: &&Pod| {
-        let made = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        (made, pod.metadata.name.clone())
-    };
+pub(super) fn youngest<'p>(pods: &'p [ClusterPod], phase: &str) -> Option<&'p ClusterPod> {
+    let is_in = |pod: &&ClusterPod| pod.status.phase.as_deref() == Some(phase);
+    let age = |pod: &&ClusterPod| (pod.metadata.creation_timestamp, pod.metadata.name.clone());
     let pods = || pods.iter();
     pods()
         .filter(is_in)
@@ -152,13 +140,10 @@ pub(super) fn youngest<'p>(pods: &'p [Pod], phase: &str) -> Option<&'p Pod> {
 }
 
 /// The container whose output is the Pod's: the one an annotation names, else the first.
-pub(super) fn main_container(pod: &Pod) -> Option<&str> {
-    let containers = &pod.spec.as_ref()?.containers;
-    let named = pod
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|all| all.get("kubectl.kubernetes.io/default-container"));
+pub(super) fn main_container(pod: &ClusterPod) -> Option<&str> {
+    let containers = &pod.spec.containers;
+    let annotations = &pod.metadata.annotations;
+    let named = annotations.get("kubectl.kubernetes.io/default-container");
     let found = containers
         .iter()
         .find(|container| Some(&container.name) == named);
@@ -168,14 +153,14 @@ pub(super) fn main_container(pod: &Pod) -> Option<&str> {
 }
 
 /// What a container left as its message when it ended.
-pub(super) fn termination_message<'p>(pod: &'p Pod, container: &str) -> Option<&'p str> {
+pub(super) fn termination_message<'p>(pod: &'p ClusterPod, container: &str) -> Option<&'p str> {
     let status = statuses(pod).find(|status| status.name == container)?;
     let message = ended(status)?.message.as_deref()?;
     (!message.is_empty()).then_some(message)
 }
 
 /// The container that failed, first of those that prepare and then of those that work, and how.
-pub(super) fn culprit(pod: &Pod) -> (Option<String>, Map<String, Value>) {
+pub(super) fn culprit(pod: &ClusterPod) -> (Option<String>, Map<String, Value>) {
     let mut detail = Map::new();
     let mut note = |key: &str, value: Value| {
         if !value.is_null() && value != "" {
@@ -183,38 +168,30 @@ pub(super) fn culprit(pod: &Pod) -> (Option<String>, Map<String, Value>) {
         }
     };
     let failed = statuses(pod).find(|status| ended(status).is_some_and(|end| end.exit_code != 0));
-    let status = pod.status.as_ref();
+    let status = &pod.status;
     // The Pod's own reason, such as an eviction, says more than the signal that carried it out.
-    note("reason", status.and_then(|s| s.reason.clone()).into());
+    note("reason", status.reason.clone().into());
     if let Some((failed, end)) = failed.and_then(|failed| Some((failed, ended(failed)?))) {
         note("container", failed.name.clone().into());
         note("exit_code", end.exit_code.into());
         note("signal", end.signal.filter(|signal| *signal != 0).into());
-        if status.is_none_or(|s| s.reason.is_none()) {
+        if status.reason.is_none() {
             note("reason", end.reason.clone().into());
         }
         note("message", end.message.clone().into());
     } else {
-        note("message", status.and_then(|s| s.message.clone()).into());
+        note("message", status.message.clone().into());
     }
     (failed.map(|failed| failed.name.clone()), detail)
 }
 
-fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
-    let status = pod.status.iter();
-    status.flat_map(|status| {
-        let before = status.init_container_statuses.iter().flatten();
-        before.chain(status.container_statuses.iter().flatten())
-    })
+fn statuses(pod: &ClusterPod) -> impl Iterator<Item = &ContainerStatus> {
+    let before = pod.status.init_container_statuses.iter();
+    before.chain(&pod.status.container_statuses)
 }
 
-fn ended(
-    status: &ContainerStatus,
-) -> Option<&k8s_openapi::api::core::v1::ContainerStateTerminated> {
-    let ended = |state: &'_ Option<ContainerState>| state.as_ref()?.terminated.as_ref().map(|_| ());
-    if ended(&status.state).is_some() {
-        return status.state.as_ref()?.terminated.as_ref();
-    }
+fn ended(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
+    let now = status.state.terminated.as_ref();
     // It was started again and waits.
-    status.last_state.as_ref()?.terminated.as_ref()
+    now.or(status.last_state.terminated.as_ref())
 }

@@ -9,6 +9,7 @@ mod cluster;
 mod document;
 mod events;
 mod judge;
+mod objects;
 mod output;
 mod wait;
 
@@ -17,7 +18,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use k8s_openapi::api::batch::v1::Job;
 use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -31,6 +31,7 @@ use crate::runtime::{
 use api::{ApiError, ClusterApi};
 use document::JobIdentity;
 use judge::JobEnd;
+use objects::ClusterJob;
 use proofhouse_manifest::interpolate::{Secrets, TemplateScope};
 use proofhouse_manifest::{Execute, KubernetesJob};
 use wait::ObservedPods;
@@ -224,7 +225,7 @@ async fn supervise(
 async fn attend(
     api: &ClusterApi,
     identity: &JobIdentity,
-    job: Job,
+    job: ClusterJob,
     uid: &str,
     seen: &mut ObservedPods,
     secrets: &Secrets,
@@ -269,7 +270,7 @@ impl ClusterSession {
             Some(uid) => Some(uid),
             None => {
                 let job = self.api.job(&identity).await?;
-                let ours = job.filter(|job| identity.owns(job.metadata.labels.as_ref()));
+                let ours = job.filter(|job| identity.owns(&job.metadata.labels));
                 ours.and_then(|job| job.metadata.uid)
             }
         };

@@ -6,14 +6,13 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::api::{ApiError, ClusterApi};
 use super::document::JobIdentity;
 use super::events::WatchChange;
 use super::judge::{self, JobEnd, Stuck};
+use super::objects::{ClusterJob, ClusterPod};
 
 /// While a watch is open, the Job is asked for in one of so many rounds: the watch could be dead.
 const ROUNDS_PER_LOOK: u32 = 5;
@@ -39,10 +38,10 @@ pub(super) struct ObservedPods {
 
 impl ObservedPods {
     /// Takes note of the Pods. Returns what is stuck for longer than it may be.
-    fn look(&mut self, pods: &[Pod], patience: Duration) -> Option<Stuck> {
+    fn look(&mut self, pods: &[ClusterPod], patience: Duration) -> Option<Stuck> {
         self.started |= pods.iter().any(|pod| judge::started(pod) > 0);
         self.unschedulable = pods.iter().find_map(judge::unschedulable);
-        let is_settled = |pod: &Pod| judge::started(pod) >= judge::containers(pod);
+        let is_settled = |pod: &ClusterPod| judge::started(pod) >= judge::containers(pod);
         if !pods.is_empty() && pods.iter().all(is_settled) {
             self.settled = true;
             self.stuck = None;
@@ -71,7 +70,7 @@ impl ObservedPods {
 pub(super) async fn until_end(
     api: &ClusterApi,
     identity: &JobIdentity,
-    job: Job,
+    job: ClusterJob,
     uid: &str,
     seen: &mut ObservedPods,
 ) -> Result<JobEnd, ApiError> {
@@ -156,7 +155,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// A Pod with two containers in these states.
-    fn pod(states: [Value; 2]) -> Pod {
+    fn pod(states: [Value; 2]) -> ClusterPod {
         let [one, two] = states;
         let status = |name: &str, state: Value| {
             json!({
@@ -168,7 +167,7 @@ mod tests {
             "spec": {"containers": [{"name": "one"}, {"name": "two"}]},
             "status": {"containerStatuses": [status("one", one), status("two", two)]},
         });
-        serde_json::from_value(pod).unwrap()
+        ClusterPod::read(pod).unwrap()
     }
 
     #[test]

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use proofhouse_wire::Spawn;
 use proofhouse_wire::client::Client;
+use rmcp::RoleClient;
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::common::client_side_sse::FixedInterval;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
-use rmcp::{RoleClient, transport::Transport};
 use tokio::time::{Instant, timeout_at};
 
 use super::catalog::ToolCatalog;
@@ -21,6 +21,7 @@ use super::failure::{MAX_SAID, may_be_legacy, of_start, status, tail};
 use super::http::SdkHttpTransport;
 use super::known_secrets::KnownSecrets;
 use super::legacy_sse::LegacySse;
+use super::link::ServerLink;
 use super::process::{self, ServerProcess};
 use super::sieve::Sieve;
 use crate::runtime::{ActionCall, ActionError, ActionFailure, Environment, ToolLimits};
@@ -114,7 +115,8 @@ impl Connector {
             let sieve = Arc::new(Sieve::new());
             let limit = self.limits.max_response_bytes;
             let (process, transport) = process::start(&spawn, Arc::clone(&sieve), limit)?;
-            let started = timeout_at(deadline, serve(transport, era)).await;
+            let link = ServerLink::Stdio(transport);
+            let started = timeout_at(deadline, serve(link, era)).await;
             let error = match started {
                 Ok(Ok(running)) => return Ok(self.connection(running, Some(process), sieve).await),
                 // It takes longer to start than the SDK waits for its first word.
@@ -196,9 +198,10 @@ impl Connector {
             let mut retry = FixedInterval::default();
             retry.max_times = Some(MAX_RESUMES);
             config.retry_config = Arc::new(retry);
-            let link = SdkHttpTransport::new(endpoint.clone());
-            let transport = StreamableHttpClientTransport::with_client(link, config);
-            match timeout_at(deadline, serve(transport, era)).await {
+            let client = SdkHttpTransport::new(endpoint.clone());
+            let transport = StreamableHttpClientTransport::with_client(client, config);
+            let link = ServerLink::Http(transport);
+            match timeout_at(deadline, serve(link, era)).await {
                 Ok(Ok(running)) => return Ok(self.connection(running, None, sieve).await),
                 Ok(Err(error)) if era == Era::Unknown && may_be_legacy(&error) => {
                     era = Era::Legacy;
@@ -214,7 +217,7 @@ impl Connector {
         let endpoint = self.endpoint(&sieve).await?;
         let starting = async {
             let transport = LegacySse::open(endpoint).await.map_err(|error| error.0)?;
-            let started = serve(transport, Era::Legacy).await;
+            let started = serve(ServerLink::LegacySse(transport), Era::Legacy).await;
             started.map_err(|error| of_start(&error))
         };
         match timeout_at(deadline, starting).await {
@@ -237,7 +240,7 @@ impl Connector {
 
 /// Begins a session: finds out the era, or takes it as given. The client offers nothing:
 /// nobody to ask, no model and no files.
-async fn serve<T: Transport<RoleClient> + 'static>(transport: T, era: Era) -> StartedClient {
+async fn serve(link: ServerLink, era: Era) -> StartedClient {
     let this = Implementation::new("proofhouse", env!("CARGO_PKG_VERSION"));
     let config = ClientConfig::new(ClientCapabilities::default(), this)
         .with_protocol_version(ProtocolVersion::V_2025_11_25);
@@ -252,7 +255,7 @@ async fn serve<T: Transport<RoleClient> + 'static>(transport: T, era: Era) -> St
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         },
     };
-    config.serve_with_lifecycle(transport, lifecycle).await
+    config.serve_with_lifecycle(link, lifecycle).await
 }
 
 /// Whether a server says that nobody posts to this address.

@@ -171,9 +171,8 @@ impl SdkHttpTransport {
 /// An event whose data the SDK can read, or none.
 fn sifted(event: proofhouse_wire::sse::SseEvent, sieve: &Sieve) -> Sse {
     let data = (!event.data.is_empty())
-        .then(|| sieve.admit(event.data.as_bytes()))
-        .flatten()
-        .and_then(|message| serde_json::to_string(&message).ok());
+        .then(|| sieve.admit_text(event.data.as_bytes()))
+        .flatten();
     Sse {
         event: event.event,
         data,

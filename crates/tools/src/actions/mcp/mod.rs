@@ -10,6 +10,7 @@ mod failure;
 mod http;
 mod known_secrets;
 mod legacy_sse;
+mod link;
 mod process;
 mod sieve;
 mod stdio;

@@ -47,6 +47,19 @@ impl Sieve {
 
     /// Reads a message; nothing if it is none, or one that nobody waits for.
     pub(super) fn admit(&self, text: &[u8]) -> Option<ServerJsonRpcMessage> {
+        serde_json::from_value(self.sift(text)?).ok()
+    }
+
+    /// The same as text, for where the SDK reads messages itself.
+    pub(super) fn admit_text(&self, text: &[u8]) -> Option<String> {
+        let message = self.sift(text)?;
+        let text = message.to_string();
+        let read = serde_json::from_value::<ServerJsonRpcMessage>(message);
+        read.is_ok().then_some(text)
+    }
+
+    /// A message without what the SDK does not understand; nothing if it is none, or one that nobody waits for.
+    fn sift(&self, text: &[u8]) -> Option<Value> {
         let Ok(Value::Object(mut message)) = serde_json::from_slice(text) else {
             return None;
         };
@@ -69,7 +82,7 @@ impl Sieve {
                 }
             }
         }
-        serde_json::from_value(Value::Object(message)).ok()
+        Some(Value::Object(message))
     }
 }
 
