@@ -225,10 +225,16 @@ pub fn gate(
             let document = result.documents.iter().find(|one| one.id == run.document);
             condition.concerns(run, document)
         });
+        // The name alone would say that exploited runs were partial.
+        let what = if *condition == FailOn::Partial {
+            "attacks that got through, fully or in part".to_owned()
+        } else {
+            format!("--fail-on {condition}")
+        };
         match concerned.count() {
             0 => {}
-            1 => told.push(format!("{condition}: 1 run")),
-            runs => told.push(format!("{condition}: {runs} runs")),
+            1 => told.push(format!("{what}: 1 run")),
+            runs => told.push(format!("{what}: {runs} runs")),
         }
         told.extend(
             summary
@@ -390,6 +396,19 @@ mod tests {
             .any(|line| line.contains("nothing was proved"));
         assert_eq!(denied, !proved && !outcomes.is_empty(), "{:?}", report.told);
         report.gate
+    }
+
+    #[test]
+    fn an_exploited_run_is_not_called_partial() {
+        use crate::store::tests::{result, run};
+        let told = |conditions: &[FailOn]| {
+            let exploited = run("A", "s", 1, RunOutcome::Exploited);
+            gate(&result(vec![exploited]), conditions, None).told
+        };
+        let expected = ["attacks that got through, fully or in part: 1 run"];
+        assert_eq!(told(&[]), expected);
+        assert_eq!(told(&[FailOn::Partial]), expected);
+        assert_eq!(told(&[FailOn::Exploited]), ["--fail-on exploited: 1 run"]);
     }
 
     #[test]

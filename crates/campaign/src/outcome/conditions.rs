@@ -216,7 +216,9 @@ fn read(run: &ObservedRun<'_>, channels: &ProvenChannels, did: &str) -> RunCondi
                 return RunCondition::held(format!("its model reads {name}, and {did}"));
             }
             Some(ChannelState::NotRead { why }) => (&mut unread, told(why)),
-            Some(ChannelState::NotTried { why }) => (&mut unknown, told(why)),
+            Some(ChannelState::NotProved { why } | ChannelState::NotTried { why }) => {
+                (&mut unknown, told(why))
+            }
             None => (&mut unknown, told("it was not asked")),
         };
         if !list.contains(&told) {

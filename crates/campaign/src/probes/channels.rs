@@ -43,7 +43,7 @@ impl ProvenChannels {
         states
             .map(|(_, state)| state)
             .min_by_key(|state| match state {
-                ChannelState::NotTried { .. } => 0,
+                ChannelState::NotTried { .. } | ChannelState::NotProved { .. } => 0,
                 ChannelState::NotRead { .. } => 1,
                 ChannelState::Read { .. } => 2,
             })
@@ -63,7 +63,7 @@ impl ChannelState {
         match self {
             Self::Read { .. } => Some(true),
             Self::NotRead { .. } => Some(false),
-            Self::NotTried { .. } => None,
+            Self::NotTried { .. } | Self::NotProved { .. } => None,
         }
     }
 }

@@ -63,9 +63,14 @@ pub enum ChannelState {
         /// Where, and in which form.
         form: String,
     },
-    /// It did not say the code.
+    /// It was sent the code, and answered without it.
     NotRead {
         /// What it did instead.
+        why: String,
+    },
+    /// It was asked, and nobody knows all the same.
+    NotProved {
+        /// What happened instead.
         why: String,
     },
     /// Nobody knows.

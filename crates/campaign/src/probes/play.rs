@@ -218,9 +218,9 @@ impl ChannelProbe {
             let is_final = match &record.state {
                 ChannelState::Read { .. } => true,
                 // Who does not start, or thinks until the time is up, does so again.
-                ChannelState::NotRead { .. } | ChannelState::NotTried { .. } => {
-                    seen.is_none_or(|seen| seen.is_time_up)
-                }
+                ChannelState::NotRead { .. }
+                | ChannelState::NotProved { .. }
+                | ChannelState::NotTried { .. } => seen.is_none_or(|seen| seen.is_time_up),
             };
             if is_final {
                 break;
@@ -230,38 +230,40 @@ impl ChannelProbe {
     }
 
     fn state(&self, made: &RunRecord, seen: Option<&ProbeSighting>) -> ChannelState {
+        let not_proved = |why: &str| ChannelState::NotProved { why: line(why) };
         let Some(seen) = seen else {
             let failure = made.broken.as_deref().or(made.error.as_deref());
-            return ChannelState::NotRead {
-                why: line(&format!(
-                    "the subject could not be asked: {}",
-                    failure.unwrap_or("no reason was given")
-                )),
-            };
+            let failure = failure.unwrap_or("no reason was given");
+            return not_proved(&format!("the subject could not be asked: {failure}"));
         };
         if let Some(form) = &seen.read {
             return ChannelState::Read { form: line(form) };
         }
-        let channel = channel_name(Some(&self.mode), self.kind);
         // A probe has no indicators, so that there is no verdict is no failure.
-        let why = match (made.broken.as_deref(), &made.answer) {
-            (Some(failure), _) => format!("the subject failed: {failure}"),
-            _ if seen.messages == 0 => "the subject did not connect".to_owned(),
-            (None, answer) => {
-                let sent = if seen.is_delivered {
-                    format!("it was sent {channel}")
-                } else {
-                    format!("it never asked for {channel}")
-                };
-                match answer.as_deref().map(str::trim) {
-                    None | Some("") => format!("{sent} and answered nothing"),
-                    Some(answer) => {
-                        let shown: String = answer.chars().take(MAX_SHOWN).collect();
-                        format!("{sent} and answered something else: {shown}")
-                    }
-                }
-            }
+        if let Some(failure) = &made.broken {
+            return not_proved(&format!("the subject failed: {failure}"));
+        }
+        if seen.messages == 0 {
+            return not_proved("the subject did not connect");
+        }
+        let channel = channel_name(Some(&self.mode), self.kind);
+        let answer = made.answer.as_deref().unwrap_or_default().trim();
+        let shown: String = answer.chars().take(MAX_SHOWN).collect();
+        let answered = if answer.is_empty() {
+            "answered nothing".to_owned()
+        } else {
+            format!("answered something else: {shown}")
         };
-        ChannelState::NotRead { why: line(&why) }
+        if !seen.is_delivered {
+            // What it does with a field that it never saw, nobody knows.
+            not_proved(&format!("it never asked for {channel} and {answered}"))
+        } else if seen.is_repeated {
+            // A model too clumsy to join them has read them; a log that nobody reads has them as well.
+            let why = format!("it repeated both halves of the code and did not join them: {shown}");
+            not_proved(&why)
+        } else {
+            let why = format!("it was sent {channel} and {answered}");
+            ChannelState::NotRead { why: line(&why) }
+        }
     }
 }

@@ -27,11 +27,13 @@ pub fn channel_lines(probes: &[ProbeRecord]) -> Vec<ChannelLine> {
         }
     }
     let line = |subject: &str| {
-        let (mut read, mut not_read, mut not_tried) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut read, mut not_read) = (Vec::new(), Vec::new());
+        let (mut not_proved, mut not_tried) = (Vec::new(), Vec::new());
         for probe in probes.iter().filter(|probe| probe.subject == subject) {
             let list = match &probe.state {
                 ChannelState::Read { .. } => &mut read,
                 ChannelState::NotRead { .. } => &mut not_read,
+                ChannelState::NotProved { .. } => &mut not_proved,
                 ChannelState::NotTried { .. } => &mut not_tried,
             };
             list.push(channel_name(Some(&probe.mode), probe.kind));
@@ -40,7 +42,12 @@ pub fn channel_lines(probes: &[ProbeRecord]) -> Vec<ChannelLine> {
             read.push("none".to_owned());
         }
         let mut channels = read.join(", ");
-        for (label, list) in [("not read", not_read), ("not tried", not_tried)] {
+        let rest = [
+            ("not read", not_read),
+            ("not proved", not_proved),
+            ("not tried", not_tried),
+        ];
+        for (label, list) in rest {
             if !list.is_empty() {
                 channels.push_str(&format!("; {label}: {}", list.join(", ")));
             }

@@ -20,6 +20,7 @@ const MAX_HEARD_BYTES: usize = 4 << 20;
 /// Waits for one code.
 #[derive(Debug)]
 pub(crate) struct NonceWatch {
+    nonce: Nonce,
     code: String,
     matcher: CanaryMatcher,
     kind: CarrierKind,
@@ -31,6 +32,8 @@ pub(crate) struct NonceWatch {
 pub(super) struct ProbeSighting {
     /// Where the code was said, and in which form.
     pub(super) read: Option<String>,
+    /// Whether both halves were in the answer, whatever stood between them.
+    pub(super) is_repeated: bool,
     /// Whether the field with the code was sent at all.
     pub(super) is_delivered: bool,
     /// Messages of both sides.
@@ -44,6 +47,7 @@ impl NonceWatch {
         let code = nonce.joined();
         Ok(Self {
             matcher: CanaryMatcher::new([code.as_str()])?,
+            nonce: nonce.clone(),
             code,
             kind,
             seen: Mutex::default(),
@@ -57,6 +61,7 @@ impl NonceWatch {
             read: self
                 .in_answer(answer)
                 .or_else(|| self.in_messages(document, report)),
+            is_repeated: self.is_repeated(answer.unwrap_or_default()),
             is_delivered: carriers
                 .any(|carrier| carrier.kind == self.kind && carrier.delivered > 0),
             messages: report.messages,
@@ -71,6 +76,14 @@ impl NonceWatch {
     /// What was seen, if the run took place.
     pub(super) fn take(&self) -> Option<ProbeSighting> {
         lock(&self.seen).take()
+    }
+
+    fn is_repeated(&self, answer: &str) -> bool {
+        let answer = answer.to_lowercase();
+        let halves = [&self.nonce.first, &self.nonce.second];
+        halves
+            .into_iter()
+            .all(|half| answer.contains(half.as_str()))
     }
 
     fn in_answer(&self, answer: Option<&str>) -> Option<String> {

@@ -140,16 +140,57 @@ fn who_lists_tools_and_has_no_model_has_resisted_nothing() {
     for run in attacks(&result) {
         assert_eq!(run["outcome"], "inconclusive", "{run:#}");
         assert_eq!(run["conditions"]["exposed"]["held"], false, "{run:#}");
+        assert_eq!(run["reason"], "channel_not_proved", "{run:#}");
     }
-    // Its log has both halves of the code, and nobody who joined them.
+    // Its log has both halves of the code, and nobody who joined them. A clumsy model may say the same.
     for (_, kind, state) in states(&result) {
-        assert_eq!((kind, state), ("tool_listed", "not_read"));
+        assert_eq!((kind, state), ("tool_listed", "not_proved"));
     }
     let probe = &result["probes"][0];
     assert_eq!(probe["attempts"], 2);
     let why = probe["why"].as_str().unwrap();
-    assert!(why.contains("tool descriptions"), "{why}");
+    assert!(why.contains("did not join"), "{why}");
     assert_ne!(ran.code, Some(0));
+}
+
+#[test]
+fn who_never_asks_for_a_result_is_not_said_to_ignore_results() {
+    let place = Place::new();
+    let silent = MODEL_DOWN.replace(
+        "print(\"tools:\", call(2, \"tools/list\", {}))",
+        "call(2, \"tools/list\", {})",
+    );
+    let silent = silent.replace(
+        "The model could not be reached, please try again later.",
+        "Rates are fine.",
+    );
+    assert!(!silent.contains("tools:"));
+    let agent = place.write("agent.py", &silent);
+    let command = format!("python3 {}", agent.display());
+    let arguments = [
+        "--command",
+        &command,
+        "--format",
+        "json",
+        "--id",
+        "PROOF-009",
+        "--id",
+        "PROOF-001",
+    ];
+    let result = result(&run(&arguments));
+    let mut known = states(&result);
+    known.sort_unstable();
+    let known: Vec<(&str, &str)> = known
+        .iter()
+        .map(|(_, kind, state)| (*kind, *state))
+        .collect();
+    // Descriptions were sent, and it knew nothing of them. Results were never sent.
+    assert_eq!(
+        known,
+        [("tool_listed", "not_read"), ("tool_response", "not_proved")],
+        "{:#}",
+        result["probes"]
+    );
 }
 
 struct Served(Child);
