@@ -206,8 +206,18 @@ fn notes(view: &ReportView<'_>, out: &mut String) {
         notes.push(format!(
             "False positives: the indicators saw an attack in {} of {} without one.",
             alarms.some,
-            plural(alarms.all, "twin run"),
+            plural(alarms.all, "control run"),
         ));
+        let alarmed = view
+            .cells()
+            .filter(|cell| cell.summary.twins.false_positives.some > 0);
+        for cell in alarmed.take(MOST_CHANGES) {
+            notes.push(format!(
+                "  {} on {}: it does the same without the attack, so a success there proves nothing",
+                column(&cell.document.id, 20).trim_end(),
+                column(&cell.subject.name, 14).trim_end(),
+            ));
+        }
     }
     if overall.attacks.inconclusive > 0 {
         notes.push(format!(
