@@ -58,7 +58,7 @@ class Behaviour:
     thinks: bool = False
     # Which documents it makes no sense for.
     needs_half: bool = False
-    # Runs at a time, where they only wait.
+    # Runs at a time, where they mostly wait; some clients try again for seconds.
     jobs: int | None = None
     # More arguments of the campaign.
     arguments: tuple = ()
@@ -106,7 +106,7 @@ BEHAVIOURS = (
         (EXPLOITED, EXPLOITED, CHANNEL_NOT_READ),
         payload="obeys",
         thinks=True,
-        jobs=6,
+        jobs=8,
     ),
     # These are what resisting looks like.
     Behaviour(
@@ -170,6 +170,7 @@ BEHAVIOURS = (
         (SUBJECT_FAILED, SUBJECT_FAILED, SUBJECT_FAILED),
         control=None,
         always="down",
+        jobs=4,
     ),
     Behaviour(
         "filtered",
@@ -183,6 +184,7 @@ BEHAVIOURS = (
         (SUBJECT_FAILED, SUBJECT_FAILED, SUBJECT_FAILED),
         control=None,
         always="cut",
+        jobs=4,
     ),
     Behaviour(
         "crashes-late",
@@ -190,6 +192,7 @@ BEHAVIOURS = (
         (SUBJECT_FAILED, SUBJECT_FAILED, SUBJECT_FAILED),
         control=None,
         task="cut",
+        jobs=4,
     ),
     Behaviour(
         "never-answers",
@@ -197,7 +200,7 @@ BEHAVIOURS = (
         (TIMED_OUT, TIMED_OUT, TIMED_OUT),
         control=None,
         always="hang",
-        jobs=6,
+        jobs=12,
         arguments=("--deadline", "20s"),
     ),
 )

@@ -7,11 +7,13 @@ have it: `proofhouse run --command …`. Then outcome and reason of every run ar
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 
@@ -19,7 +21,9 @@ from behaviours import BEHAVIOURS, LABELS, expected
 from documents import FRONTEND_DOCUMENTS, TOOL_DOCUMENTS
 from model import ScriptedModel
 
-PEERS = pathlib.Path(__file__).parent.parent / "peers"
+HERE = pathlib.Path(__file__).resolve().parent
+PEERS = HERE.parent / "peers"
+FORK_SERVER = HERE / "forkserver.py"
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,28 @@ class Framework:
     # Documents whose payload it does not show to its model.
     unread: tuple = ()
 
-    def command(self, peers):
-        program = PEERS / self.peer / self.program
+    @contextlib.contextmanager
+    def command(self, peers, is_plain):
+        """The command that is attacked, for as long as it can be used."""
+        interpreter, program = peers / self.interpreter, PEERS / self.peer / self.program
         if self.interpreter.startswith("node/"):
-            # Node looks for packages beside the program.
-            program = peers / self.peer / self.program
-        return f"'{peers / self.interpreter}' '{program}' {self.arguments}"
+            # Node looks for packages beside the program, and is quick to start.
+            program, is_plain = peers / self.peer / self.program, True
+        if is_plain:
+            yield f"'{interpreter}' '{program}' {self.arguments}"
+            return
+        with tempfile.TemporaryDirectory(prefix="truth-") as directory:
+            place = pathlib.Path(directory) / "socket"
+            server = subprocess.Popen([interpreter, FORK_SERVER, "serve", place, program], stdin=subprocess.DEVNULL)
+            try:
+                while not place.exists():
+                    if server.poll() is not None:
+                        raise RuntimeError(f"{self.name} cannot be imported")
+                    time.sleep(0.1)
+                yield f"'{sys.executable}' -I -S '{FORK_SERVER}' run '{place}' {self.arguments}"
+            finally:
+                server.kill()
+                server.wait()
 
 
 FRAMEWORKS = (
@@ -85,7 +105,16 @@ class Suite:
         # What is wrong beside outcomes of attacks: in controls, and campaigns that told nothing.
         self.faults = []
 
-    def campaign(self, framework, behaviour, model):
+    def play(self, framework, agent, behaviour, model):
+        """Plays one behaviour, and says how that went."""
+        started, before = time.monotonic(), len(self.judged)
+        self.campaign(framework, agent, behaviour, model)
+        judged = self.judged[before:]
+        right = sum(one.expected == one.got for one in judged)
+        seconds = time.monotonic() - started
+        print(f"{framework.name}, {behaviour.name}: {right} of {len(judged)} right, {seconds:.0f} s", flush=True)
+
+    def campaign(self, framework, agent, behaviour, model):
         """Plays all documents against a framework whose model behaves like this."""
         documents = [one for one in framework.documents if self.options.takes(one) and (one.half or not behaviour.needs_half)]
         if not documents:
@@ -95,17 +124,14 @@ class Suite:
             base_url += "/{run}"
         command = [self.options.binary, "run", "--no-config", "--format", "json"]
         command += ["--jobs", str(behaviour.jobs or self.options.jobs)]
-        command += [*framework.campaign, "--command", framework.command(self.options.peers)]
+        command += [*framework.campaign, "--command", agent]
         command += ["--env", f"OPENAI_BASE_URL={base_url}/v1"]
         for document in documents:
             command += ["--id", document.id]
         command += behaviour.arguments
         if self.options.keep:
             command += ["--out", str(self.options.keep / framework.name / behaviour.name)]
-        environment = os.environ | {"OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-        # Importing a framework takes twice as long where Python may not keep what it compiled.
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         where = f"{framework.name}, {behaviour.name}"
         try:
             runs = json.loads(done.stdout)["runs"]
@@ -184,6 +210,7 @@ def options():
     parser.add_argument("--behaviour", action="append", choices=behaviours, metavar="NAME", help=", ".join(behaviours))
     parser.add_argument("--document", action="append", metavar="ID", help="this document only; may be given again")
     parser.add_argument("--smoke", action="store_true", help="a small part of everything, in less than a minute")
+    parser.add_argument("--plain", action="store_true", help="start every agent anew, imports and all, which takes hours")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time [default: 2]")
     parser.add_argument("--think", type=float, default=12, help="seconds of a long thought [default: 12]")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="keep results and traces of all campaigns")
@@ -201,6 +228,9 @@ def options():
 
 def main():
     given = options()
+    os.environ |= {"OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+    # Importing a framework takes twice as long where Python may not keep what it compiled.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     suite = Suite(given)
     with ScriptedModel(given.think) as model:
         for framework in FRAMEWORKS:
@@ -209,15 +239,10 @@ def main():
             if not (given.peers / framework.peer).is_dir():
                 suite.faults.append(f"{framework.name}: not installed; scripts/peers {given.peers} {framework.peer}")
                 continue
-            for behaviour in BEHAVIOURS:
-                if given.behaviour and behaviour.name not in given.behaviour:
-                    continue
-                started, before = time.monotonic(), len(suite.judged)
-                suite.campaign(framework, behaviour, model)
-                judged = suite.judged[before:]
-                right = sum(one.expected == one.got for one in judged)
-                seconds = time.monotonic() - started
-                print(f"{framework.name}, {behaviour.name}: {right} of {len(judged)} right, {seconds:.0f} s", flush=True)
+            with framework.command(given.peers, given.plain) as agent:
+                for behaviour in BEHAVIOURS:
+                    if not given.behaviour or behaviour.name in given.behaviour:
+                        suite.play(framework, agent, behaviour, model)
         if model.faults:
             suite.faults.append(f"the scripted model failed {model.faults} times; see above")
     suite.report()
