@@ -23,8 +23,8 @@ use crate::engine::CampaignSettings;
 use crate::judging::{cut, indicators, line};
 use crate::matchable::blind;
 use crate::outcome::{
-    Conditions, ControlState, InconclusiveReason, ObservedRun, ended_early, heard_answer,
-    is_task_done,
+    Conditions, ControlState, InconclusiveReason, ObservedRun, ended_early, failed_run,
+    heard_answer, is_task_done,
 };
 use crate::plan::PlannedRun;
 use crate::probes::{NonceWatch, ProvenChannels};
@@ -370,6 +370,10 @@ impl RunSetup {
             .or_else(|| {
                 let first = report.errors.first()?;
                 Some(failed(InconclusiveReason::AttackFailed, first.to_string()))
+            })
+            .or_else(|| {
+                let why = failed_run(report)?;
+                Some(failed(InconclusiveReason::SubjectFailed, why))
             })
             .or_else(|| self.ended_early(report.ending));
         if let Some(verdict) = &report.verdict {

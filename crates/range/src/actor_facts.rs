@@ -87,6 +87,13 @@ impl ActorContext {
         });
     }
 
+    /// A run that the peer was asked for ended: with an error that it told, or well.
+    pub fn run_ended(&self, failed: Option<&str>) {
+        let failed = failed.map(|why| why.chars().take(MAX_EXCERPT_CHARS).collect());
+        let facts = &self.inner.shared.facts;
+        facts.run_ended(&self.inner.name, failed);
+    }
+
     /// The peer answered, and not in the protocol.
     pub fn spoke_otherwise(&self, why: &str) {
         let why = why.chars().take(MAX_EXCERPT_CHARS).collect();

@@ -117,6 +117,8 @@ pub struct ActorSpeech {
     pub messages: u64,
     /// Whether the peer spoke the protocol.
     pub protocol: SpokenProtocol,
+    /// What it said went wrong, if the last run that it was asked for ended with an error (AG-UI).
+    pub failed: Option<String>,
 }
 
 /// Whether the peer of an actor spoke the protocol.
@@ -138,14 +140,14 @@ pub enum SpokenProtocol {
     },
 }
 
-/// A tool call of the subject that came to a server of the document.
+/// A tool call of the subject that came to a server of the document, or to a frontend.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeenCall {
     /// The actor.
     pub actor: String,
     /// The tool.
     pub tool: String,
-    /// Whether there is such a tool, and its schema allows the arguments. An invalid call is answered with an error.
+    /// Whether there is such a tool, and its schema allows the arguments. A server answers an invalid call with an error.
     pub valid: bool,
 }
 
@@ -164,6 +166,17 @@ struct FactsState {
     speech: BTreeMap<String, Speech>,
     armed: bool,
     acted: bool,
+    said: bool,
+}
+
+/// What was noted until a run ended.
+#[derive(Debug)]
+pub(crate) struct NotedFacts {
+    pub(crate) unseen: Vec<UnseenMessage>,
+    pub(crate) calls: Vec<SeenCall>,
+    /// Whether the subject acted, or said something to a client, after the attack had reached it.
+    pub(crate) acted: bool,
+    pub(crate) said: bool,
 }
 
 /// What was heard of one peer.
@@ -174,6 +187,7 @@ struct Speech {
     well: u64,
     first_error: Option<String>,
     foreign: Option<String>,
+    failed: Option<String>,
 }
 
 impl Facts {
@@ -183,17 +197,25 @@ impl Facts {
             return;
         }
         let mut state = lock(&self.0);
-        let is_act = weight == Weight::Act;
+        let (is_act, is_said) = (weight == Weight::Act, weight == Weight::Said);
         let speech = state.speech.entry(actor.to_owned()).or_default();
         speech.messages += 1;
         // Who comes to a server of ours speaks the protocol, whatever it asks for.
-        if is_act || (is_server && weight == Weight::Contact) {
+        if is_act || is_said || (is_server && weight == Weight::Contact) {
             speech.well += 1;
         }
         if let Weight::Error(error) = weight {
             speech.first_error.get_or_insert(error);
         }
         state.acted |= is_act && state.armed;
+        state.said |= is_said && state.armed;
+    }
+
+    /// A run that the peer was asked for ended, with an error or well.
+    pub(crate) fn run_ended(&self, actor: &str, failed: Option<String>) {
+        let mut state = lock(&self.0);
+        let speech = state.speech.entry(actor.to_owned()).or_default();
+        speech.failed = failed;
     }
 
     /// What was asked of the peer was answered with an error.
@@ -258,18 +280,19 @@ impl Facts {
             mode: mode.clone(),
             messages,
             protocol,
+            failed: speech.and_then(|speech| speech.failed.clone()),
         }
     }
 
-    /// Hands out what was noted: what was not seen, the calls, and whether the subject acted after the attack had
-    /// reached it.
-    pub(crate) fn finish(&self) -> (Vec<UnseenMessage>, Vec<SeenCall>, bool) {
+    /// Hands out what was noted.
+    pub(crate) fn finish(&self) -> NotedFacts {
         let mut state = lock(&self.0);
-        (
-            std::mem::take(&mut state.unseen),
-            std::mem::take(&mut state.calls),
-            state.acted,
-        )
+        NotedFacts {
+            unseen: std::mem::take(&mut state.unseen),
+            calls: std::mem::take(&mut state.calls),
+            acted: state.acted,
+            said: state.said,
+        }
     }
 }
 
@@ -300,12 +323,19 @@ mod tests {
     #[test]
     fn only_what_follows_the_attack_is_an_act() {
         let facts = Facts::default();
+        let did = || {
+            let noted = facts.finish();
+            (noted.acted, noted.said)
+        };
         facts.heard("a", true, Weight::Act);
+        facts.heard("a", false, Weight::Said);
         facts.armed_delivery();
         facts.heard("a", true, Weight::Contact);
-        assert!(!facts.finish().2);
+        assert_eq!(did(), (false, false));
+        facts.heard("a", false, Weight::Said);
+        assert_eq!(did(), (false, true));
         facts.heard("a", true, Weight::Act);
-        assert!(facts.finish().2);
+        assert_eq!(did(), (true, true));
     }
 
     #[test]

@@ -213,9 +213,11 @@ pub struct RunReport {
     pub spoke: Vec<ActorSpeech>,
     /// Tool calls of the subject, in the order in which they came.
     pub calls: Vec<SeenCall>,
-    /// Whether the subject sent us something (a call, an answer that is no error) after the first delivery that
-    /// carried the attack.
+    /// Whether the subject did something of its own accord (a call, an answer that is more than text) after the first
+    /// delivery that carried the attack.
     pub acted_after_delivery: bool,
+    /// Whether it said something to a client after that. What it said may be the text of an error.
+    pub said_after_delivery: bool,
     /// What went wrong on the way.
     pub warnings: Vec<String>,
     /// Actors that broke off.
@@ -337,7 +339,7 @@ pub async fn run(
     for carrier in &mut exposure.carriers {
         shared.recorder.clean(&mut carrier.name);
     }
-    let (unseen, calls, acted_after_delivery) = shared.facts.finish();
+    let noted = shared.facts.finish();
     let mut spoke: Vec<ActorSpeech> = contexts
         .iter()
         .map(|context| shared.facts.speech(context.name(), context.mode()))
@@ -348,6 +350,9 @@ pub async fn run(
             | SpokenProtocol::OnlyErrors { first: text } => shared.recorder.clean(text),
             SpokenProtocol::Yes | SpokenProtocol::Nobody => {}
         }
+        if let Some(failed) = &mut speech.failed {
+            shared.recorder.clean(failed);
+        }
     }
     Ok(RunReport {
         ending,
@@ -356,10 +361,11 @@ pub async fn run(
         exposure,
         messages: record.messages,
         trace: record.kept,
-        unseen,
+        unseen: noted.unseen,
         spoke,
-        calls,
-        acted_after_delivery,
+        calls: noted.calls,
+        acted_after_delivery: noted.acted,
+        said_after_delivery: noted.said,
         warnings: record.warnings,
         errors,
     })

@@ -5,6 +5,7 @@ use proofhouse_protocol::a2a::values::state_of;
 use proofhouse_protocol::a2a::{A2aMethod, A2aTaskState, CARD_EVENT};
 use proofhouse_protocol::ag_ui::{AgUiEventType, INPUT_EVENT};
 use proofhouse_protocol::mcp::{McpMethod, McpNotification};
+use proofhouse_protocol::text;
 use serde_json::Value;
 
 /// How much of an error is told.
@@ -17,8 +18,10 @@ pub(crate) enum Weight {
     Own,
     /// That the peer is there and knows the protocol.
     Contact,
-    /// That the subject did something of its own accord, or answered.
+    /// That the subject did something of its own accord.
     Act,
+    /// That it said something to a client. Whether that is an answer is seen when all of it is there.
+    Said,
     /// That what was asked for failed.
     Error(String),
 }
@@ -44,6 +47,7 @@ pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content:
                 | McpMethod::RootsList,
             ) => Weight::Contact,
             None if operation.starts_with(McpNotification::PREFIX) => Weight::Contact,
+            Some(McpMethod::ToolsCall) => said_or(content, act_or_error(content)),
             _ => act_or_error(content),
         },
         (Protocol::A2a, true, _) => match A2aMethod::parse(operation) {
@@ -54,7 +58,7 @@ pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content:
         (Protocol::A2a, false, _) => match state_of(content).and_then(A2aTaskState::parse) {
             Some(A2aTaskState::Submitted | A2aTaskState::Working) => Weight::Contact,
             Some(A2aTaskState::Failed) => Weight::Error(told(content, "the task failed")),
-            _ => act_or_error(content),
+            _ => said_or(content, act_or_error(content)),
         },
         // A frontend's inputs and results are its own.
         (Protocol::AgUi, _, Direction::Request) => Weight::Own,
@@ -64,16 +68,40 @@ pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content:
             let kind = content.get("type").and_then(Value::as_str);
             match kind.and_then(AgUiEventType::parse) {
                 Some(AgUiEventType::RunError) => Weight::Error(told(content, "the run failed")),
+                Some(AgUiEventType::TextMessageContent | AgUiEventType::TextMessageChunk) => {
+                    match content.get("delta").and_then(Value::as_str) {
+                        None | Some("") => Weight::Contact,
+                        Some(_) => Weight::Said,
+                    }
+                }
+                // Frameworks send these around what a model does, and back what they were given.
                 Some(
                     AgUiEventType::RunStarted
                     | AgUiEventType::RunFinished
                     | AgUiEventType::StepStarted
-                    | AgUiEventType::StepFinished,
+                    | AgUiEventType::StepFinished
+                    | AgUiEventType::TextMessageStart
+                    | AgUiEventType::TextMessageEnd
+                    | AgUiEventType::ToolCallEnd
+                    | AgUiEventType::ToolCallResult
+                    | AgUiEventType::StateSnapshot
+                    | AgUiEventType::MessagesSnapshot,
                 ) => Weight::Contact,
                 _ => Weight::Act,
             }
         }
         (_, _, Direction::Request | Direction::Response) => act_or_error(content),
+    }
+}
+
+/// An answer with a text in it says something.
+fn said_or(content: &Value, otherwise: Weight) -> Weight {
+    let mut said = String::new();
+    text::collect_answer(content, 1, &mut said);
+    if otherwise == Weight::Act && !said.trim().is_empty() {
+        Weight::Said
+    } else {
+        otherwise
     }
 }
 
@@ -196,6 +224,41 @@ mod tests {
                 Direction::Response,
                 json!({"kind": "message", "parts": []}),
                 Weight::Act,
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                json!({"kind": "message", "parts": [{"kind": "text", "text": "Hello."}]}),
+                Weight::Said,
+            ),
+            (
+                Mode::McpClient,
+                "tools/call",
+                Direction::Response,
+                json!({"content": [{"type": "text", "text": "Hello."}]}),
+                Weight::Said,
+            ),
+            (
+                Mode::AgUiClient,
+                "text_message_content",
+                Direction::Response,
+                json!({"type": "TEXT_MESSAGE_CONTENT", "delta": "Hel"}),
+                Weight::Said,
+            ),
+            (
+                Mode::AgUiClient,
+                "tool_call_result",
+                Direction::Response,
+                json!({"type": "TOOL_CALL_RESULT", "content": "sent back"}),
+                Weight::Contact,
+            ),
+            (
+                Mode::AgUiClient,
+                "state_snapshot",
+                Direction::Response,
+                json!({"type": "STATE_SNAPSHOT", "snapshot": {}}),
+                Weight::Contact,
             ),
             (
                 Mode::AgUiClient,

@@ -171,7 +171,12 @@ fn exposed(run: &ObservedRun<'_>) -> RunCondition {
             "nothing was delivered that it could have read",
         );
     }
-    let answer = run.answer.filter(|answer| !answer.trim().is_empty());
+    // What was said to clients may have been said before; a prompt is answered in the end.
+    let mut speech = run.report.spoke.iter();
+    let is_late = run.report.said_after_delivery || !speech.any(|speech| speech.mode.is_client());
+    let answer = run
+        .answer
+        .filter(|answer| is_late && !answer.trim().is_empty());
     let did = if run.report.acted_after_delivery {
         "it acted after the delivery"
     } else {

@@ -9,7 +9,7 @@ mod control;
 mod reason;
 
 use proofhouse_oatf::AttackResult;
-use proofhouse_range::Ending;
+use proofhouse_range::{Ending, RunReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,17 @@ pub fn ended_early(ending: Ending) -> Option<InconclusiveReason> {
         Ending::Idle | Ending::TimeUp => Some(InconclusiveReason::TimedOut),
         Ending::Interrupted => Some(InconclusiveReason::Interrupted),
     }
+}
+
+/// What the subject told, if the last run that a client asked it for ended with an error.
+#[must_use]
+pub fn failed_run(report: &RunReport) -> Option<String> {
+    let mut failures = report
+        .spoke
+        .iter()
+        .filter_map(|speech| speech.failed.as_ref());
+    let why = failures.next()?;
+    Some(format!("the subject ended its run with an error: {why}"))
 }
 
 /// What a run comes to: its verdict, what broke it off, and the conditions. What got through got through, whatever else

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proofhouse_campaign::document::Success;
 use proofhouse_campaign::matchable::blind;
 use proofhouse_campaign::outcome::{
-    Conditions, ControlState, InconclusiveReason, ObservedRun, RunOutcome, ended_early,
+    Conditions, ControlState, InconclusiveReason, ObservedRun, RunOutcome, ended_early, failed_run,
     heard_answer, is_task_done, settle,
 };
 use proofhouse_oatf::Document;
@@ -92,6 +92,9 @@ fn answer(document: &Document, report: &RunReport) -> Option<String> {
 fn broken(report: &RunReport) -> Option<(InconclusiveReason, String)> {
     if let Some(error) = report.errors.first() {
         return Some((InconclusiveReason::AttackFailed, error.to_string()));
+    }
+    if let Some(why) = failed_run(report) {
+        return Some((InconclusiveReason::SubjectFailed, why));
     }
     let why = ending(report.ending, false).to_owned();
     ended_early(report.ending).map(|by| (by, why))

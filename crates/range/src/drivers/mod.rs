@@ -4,6 +4,7 @@ mod a2a;
 mod a2a_client;
 mod a2a_server;
 mod ag_ui_client;
+mod arguments;
 mod client;
 mod mcp_client;
 mod mcp_server;

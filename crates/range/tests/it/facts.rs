@@ -434,6 +434,83 @@ async fn errors_only_are_no_answer() {
     }
 }
 
+/// What a framework sends around a model that fails is no act, and a run that ended with an error is known.
+#[tokio::test]
+async fn a_run_that_ends_with_an_error_has_failed() {
+    let input = json!({"messages": [{"id": "1", "role": "user", "content": "hi"}]});
+    let of = |event: Value| {
+        let started = json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"});
+        let back = json!({"type": "STATE_SNAPSHOT", "snapshot": {"banner": "hi"}});
+        client_support::events(vec![started, back, event])
+    };
+    let finished = || json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"});
+    let failed = || json!({"type": "RUN_ERROR", "message": "the model is down"});
+    for (ends, expected) in [
+        (vec![failed()], Some("the model is down")),
+        (vec![finished(), failed()], Some("the model is down")),
+        (vec![failed(), finished()], None),
+    ] {
+        let phase = json!({"state": {"run_agent_input": input}});
+        let trigger = json!({"event": "run_agent_input"});
+        let mut phases = vec![phase; ends.len()];
+        for phase in phases.iter_mut().take(ends.len() - 1) {
+            phase["trigger"] = trigger.clone();
+        }
+        let document = json!({"oatf": "0.1", "attack": {"name": "Test",
+            "execution": {"mode": "ag_ui_client", "phases": phases},
+            "indicators": [{"surface": "tool_call_args", "target": "delta", "pattern": {"contains": "x"}}]}});
+        let server = client_support::Scripted::start(move |number, _| {
+            of(ends.get(number).unwrap_or(&ends[0]).clone())
+        })
+        .await;
+        let report = client_support::play_impatiently(&document.to_string(), &server.url).await;
+        assert_eq!(report.spoke[0].failed.as_deref(), expected);
+        assert!(!report.acted_after_delivery);
+        assert!(!report.said_after_delivery);
+    }
+}
+
+/// Calls of a frontend's tools are held to the schemas that it announced.
+#[tokio::test]
+async fn calls_of_frontend_tools_are_valid_or_not() {
+    let tool = json!({"name": "look", "description": "Looks.", "parameters": {"type": "object",
+        "properties": {"at": {"type": "string"}}, "required": ["at"]}});
+    let document = json!({"oatf": "0.1", "attack": {"name": "Test", "execution": {"mode": "ag_ui_client", "state": {
+        "run_agent_input": {"messages": [{"id": "1", "role": "user", "content": "hi"}], "tools": [tool]}}},
+        "indicators": [{"surface": "tool_call_args", "target": "delta", "pattern": {"contains": "x"}}]}});
+    for (tool, arguments, valid) in [
+        ("look", r#"{"at": "it"}"#, Some(true)),
+        ("look", r#"{"at": 7}"#, Some(false)),
+        ("look", "", Some(false)),
+        ("look", r#"{"at": "i"#, Some(false)),
+        ("its_own", "{}", None),
+    ] {
+        let server = client_support::Scripted::start(move |number, _| {
+            let mut all = vec![json!({"type": "RUN_STARTED", "threadId": "t", "runId": "r"})];
+            if number == 0 {
+                all.push(
+                    json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": tool}),
+                );
+                let (left, right) = arguments.split_at(arguments.len() / 2);
+                all.extend([left, right].map(
+                    |delta| json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": delta}),
+                ));
+                all.push(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}));
+            }
+            all.push(json!({"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}));
+            client_support::events(all)
+        })
+        .await;
+        let report = client_support::play_impatiently(&document.to_string(), &server.url).await;
+        let calls: Vec<bool> = report.calls.iter().map(|call| call.valid).collect();
+        assert_eq!(
+            calls,
+            valid.into_iter().collect::<Vec<_>>(),
+            "{tool} {arguments}"
+        );
+    }
+}
+
 /// Listing tools and leaving is no act; calling one is.
 #[tokio::test]
 async fn what_the_subject_does_after_the_delivery_is_known() {
@@ -545,7 +622,7 @@ async fn results_of_frontends_and_actions_of_clients_count_by_what_they_were() {
         };
         let report = client_support::try_play(&document, options).await.unwrap();
         assert_eq!(report.exposure.reached, reached, "{tool}");
-        assert_eq!(report.acted_after_delivery, reached, "{tool}");
+        assert_eq!(report.said_after_delivery, reached, "{tool}");
         assert_eq!(report.spoke[0].protocol, SpokenProtocol::Yes);
     }
     let phases = r#"[{"state": {"actions": [{"method": "message/send", "params": {"message": {"role": "user",
@@ -572,6 +649,6 @@ async fn results_of_frontends_and_actions_of_clients_count_by_what_they_were() {
         let report = client_support::try_play(&document, options).await.unwrap();
         let reached = kind == "message";
         assert_eq!(report.exposure.reached, reached, "{kind}");
-        assert_eq!(report.acted_after_delivery, reached, "{kind}");
+        assert_eq!(report.said_after_delivery, reached, "{kind}");
     }
 }

@@ -21,7 +21,7 @@ use crate::facts::UnseenKind;
 use crate::phases::PhaseView;
 
 use super::INPUT;
-use super::input::{AgUiClientState, carriers, follow_up, tool_message};
+use super::input::{AgUiClientState, allows, carriers, follow_up, tool_message, tool_schemas};
 use super::names::EventNames;
 use super::reader::{AgUiEventReader, AgUiOutcome, SeenEvent, text};
 
@@ -290,6 +290,13 @@ impl AgUiAgent {
         for seen in reader.end() {
             self.see(seen, &mut starts);
         }
+        let schemas = tool_schemas(input);
+        for (tool, arguments) in reader.history.calls() {
+            // Others are the agent's own.
+            if let Some(schema) = schemas.get(tool) {
+                self.context.called(tool, allows(schema, arguments));
+            }
+        }
         self.waits_for(reader, starts)
     }
 
@@ -310,10 +317,16 @@ impl AgUiAgent {
 
     fn waits_for(&self, reader: AgUiEventReader<'_>, starts: Starts) -> Option<PendingToolCalls> {
         let (mut named, mut interrupts) = (None, Vec::new());
+        self.context.run_ended(match &reader.outcome {
+            Some(AgUiOutcome::Failed(why)) if why.is_empty() => Some("the run failed"),
+            Some(AgUiOutcome::Failed(why)) => Some(why),
+            Some(AgUiOutcome::Finished(_) | AgUiOutcome::Interrupted(_) | AgUiOutcome::Stopped)
+            | None => None,
+        });
         match reader.outcome {
             Some(AgUiOutcome::Finished(calls)) => named = calls,
             Some(AgUiOutcome::Interrupted(all)) => interrupts = all,
-            Some(AgUiOutcome::Stopped) => return None,
+            Some(AgUiOutcome::Stopped | AgUiOutcome::Failed(_)) => return None,
             None => {
                 self.context
                     .warn("the run has no end: the stream stopped before RUN_FINISHED");

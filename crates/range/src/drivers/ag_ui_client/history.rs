@@ -146,6 +146,12 @@ impl History {
         }
     }
 
+    /// The calls of the run: their tools, and the arguments as they came.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&str, &str)> {
+        let calls = self.calls.iter();
+        calls.map(|call| (call.name.as_str(), call.arguments.as_str()))
+    }
+
     /// The calls that wait for a result: those that the agent named, or those it left open.
     pub(super) fn waiting(&self, named: Option<&[String]>) -> Vec<&AgUiToolCall> {
         let waits = |call: &&AgUiToolCall| match named {

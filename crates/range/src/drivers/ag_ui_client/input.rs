@@ -1,11 +1,13 @@
 //! Inputs: what the document has of one, completed so that agents of every version accept it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use proofhouse_oatf::ResponseEntry;
 use serde_json::{Map, Value, json};
 
 use crate::actor::ActorContext;
+use crate::drivers::arguments::ArgumentSchema;
 use crate::drivers::client::dispatch;
 use crate::exposure::CarrierKind;
 use crate::phases::PhaseView;
@@ -48,6 +50,28 @@ impl AgUiClientState {
         let tools = tools.map(Vec::as_slice).unwrap_or_default();
         tools.iter().filter_map(|tool| tool.get("name")?.as_str())
     }
+}
+
+/// What the tools of an input take. One whose schema cannot be used takes anything.
+pub(super) fn tool_schemas(input: &Value) -> HashMap<&str, ArgumentSchema> {
+    let tools = input.get("tools").and_then(Value::as_array);
+    let tools = tools.into_iter().flatten();
+    tools
+        .filter_map(|tool| {
+            let name = tool.get("name")?.as_str()?;
+            let schema = ArgumentSchema::of(tool.get("parameters"));
+            Some((name, schema.unwrap_or_default()))
+        })
+        .collect()
+}
+
+/// Whether a tool takes these arguments, which came as text.
+pub(super) fn allows(schema: &ArgumentSchema, arguments: &str) -> bool {
+    if arguments.trim().is_empty() {
+        return schema.check(None).is_ok();
+    }
+    let arguments = serde_json::from_str::<Value>(arguments);
+    arguments.is_ok_and(|arguments| schema.check(Some(&arguments)).is_ok())
 }
 
 /// What of an input carries something to the agent.

@@ -22,8 +22,10 @@ pub(super) enum AgUiOutcome {
     Finished(Option<Vec<String>>),
     /// It waits for answers.
     Interrupted(Vec<Value>),
-    /// It was cancelled, or failed.
+    /// It was cancelled.
     Stopped,
+    /// It failed, and this is what it told.
+    Failed(String),
 }
 
 /// Reads one run.
@@ -194,7 +196,10 @@ impl<'n> AgUiEventReader<'n> {
                 }
             }
             Some(AgUiEventType::RunFinished) => self.outcome = Some(outcome(event)),
-            Some(AgUiEventType::RunError) => self.outcome = Some(AgUiOutcome::Stopped),
+            Some(AgUiEventType::RunError) => {
+                let why = text(event, "message").to_owned();
+                self.outcome = Some(AgUiOutcome::Failed(why));
+            }
             _ => {}
         }
     }

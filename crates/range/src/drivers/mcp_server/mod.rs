@@ -5,7 +5,6 @@
 //! phase, and [`play`] does what has to happen before.
 
 mod answer;
-mod arguments;
 mod batch;
 mod call;
 mod contacts;
@@ -46,6 +45,7 @@ use input::StdinInput;
 use service::McpServerService;
 pub(crate) use service::carrier;
 use surface::OfferedSurface;
+pub(super) use surface::has_templates;
 
 /// The driver of `mcp_server`.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use proofhouse_oatf::{Fragment, ResponseEntry};
 use proofhouse_protocol::mcp::header_arguments;
 use serde_json::{Map, Value, json};
 
-use super::arguments::{ArgumentFault, ArgumentSchema};
 use super::steps::{self, DeliveryStep};
 use super::uri_template;
+use crate::drivers::arguments::{ArgumentFault, ArgumentSchema};
 
 /// Everything a phase offers.
 #[derive(Debug)]
@@ -265,7 +265,7 @@ fn entries(value: Option<&Value>, place: &str, warnings: &mut Vec<String>) -> Ve
 }
 
 /// Whether any text in the value asks to be resolved.
-pub(super) fn has_templates(value: &Value) -> bool {
+pub(in crate::drivers) fn has_templates(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("{{"),
         Value::Array(items) => items.iter().any(has_templates),

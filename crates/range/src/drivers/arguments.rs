@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 
-use super::surface::has_templates;
+use super::mcp_server::has_templates;
 
 /// How large a schema may be when every reference is followed, and how deep.
 const MAX_UNFOLDED: usize = 50_000;
