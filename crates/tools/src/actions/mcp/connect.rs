@@ -217,7 +217,7 @@ impl Connector {
         let endpoint = self.endpoint(&sieve).await?;
         let starting = async {
             let transport = LegacySse::open(endpoint).await.map_err(|error| error.0)?;
-            let started = serve(ServerLink::LegacySse(transport), Era::Legacy).await;
+            let started = serve(ServerLink::LegacySse(Box::new(transport)), Era::Legacy).await;
             started.map_err(|error| of_start(&error))
         };
         match timeout_at(deadline, starting).await {

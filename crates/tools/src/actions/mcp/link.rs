@@ -17,7 +17,7 @@ use super::stdio::StdioTransport;
 pub(super) enum ServerLink {
     Stdio(StdioTransport),
     Http(StreamableHttpClientTransport<SdkHttpTransport>),
-    LegacySse(LegacySse),
+    LegacySse(Box<LegacySse>),
 }
 
 impl Transport<RoleClient> for ServerLink {
