@@ -286,7 +286,7 @@ mod tests {
                 "text_message_content",
                 Direction::Response,
                 json!({"type": "TEXT_MESSAGE_CONTENT"}),
-                Weight::Act,
+                Weight::Contact,
             ),
         ] {
             assert_eq!(

@@ -96,7 +96,7 @@ reasons! {
         "Give it more time with `--deadline`, or with `--idle-limit` and `--max-session` of `attack`.";
     /// The subject failed.
     SubjectFailed "subject_failed"
-        "The agent could not be started, crashed or ended with an error."
+        "The agent could not be started, crashed or ended with an error; over AG-UI, its last run ended with RUN_ERROR."
         "Read the error of the run and run the same command by hand.";
     /// An actor of the attack broke off.
     AttackFailed "attack_failed"
