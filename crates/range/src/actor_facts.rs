@@ -28,7 +28,7 @@ impl ActorContext {
     }
 
     /// The same, as `phase` has it: an answer belongs to the phase that was asked. All that the state may show through
-    /// this carrier counts as shown; where only one branch of it was, use [`delivered_branch`](Self::delivered_branch).
+    /// this carrier counts as shown; where only one branch of it was, use `delivered_branch`.
     pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
         let branches = branches::branches(&phase.state, kind, name);
         let armed = match &branches[..] {
