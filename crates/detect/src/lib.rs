@@ -28,3 +28,10 @@ pub use trace::{
     TraceReadError, TraceReadErrorKind, TraceReadLimits, TraceReader, TraceWriter, UNPARSED,
     WholeMessage, read_lenient,
 };
+
+/// The page of the guide, whose code is run with the tests.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../guide/scan.md")]
+    mod pages {}
+}

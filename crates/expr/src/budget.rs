@@ -4,10 +4,11 @@
 //! and the loops, which may swallow other errors, pass it on at once, and the
 //! evaluator asks [`Budget::verdict`] once more before it hands out a result.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::ExprLimits;
 use crate::error::{BoxedError, EvaluateErrorKind, fault};
+use crate::re2::MatchBudget;
 
 /// Deepest value that is compared or copied; JSON that was parsed is within 128.
 const MAX_VALUE_DEPTH: usize = 256;
@@ -25,6 +26,8 @@ pub(crate) struct StepBudget<'l> {
     /// Set by the first checkpoint, so that a short evaluation never reads the
     /// clock. What comes before it is a few hundred steps, which is microseconds.
     started: Option<Instant>,
+    /// The time of searches, which is that of the evaluation.
+    matching: Option<MatchBudget>,
     spent: Option<Spent>,
 }
 
@@ -46,6 +49,7 @@ impl<'l> StepBudget<'l> {
             steps_left: limits.max_steps - until_look,
             bytes_left: limits.max_bytes_built,
             started: None,
+            matching: None,
             spent: None,
         }
     }
@@ -103,10 +107,12 @@ impl<'l> StepBudget<'l> {
         Ok(())
     }
 
-    /// Wall time left, as far as it was looked at.
-    pub(crate) fn time_left(&mut self) -> Duration {
-        let started = *self.started.get_or_insert_with(Instant::now);
-        self.limits.max_time.saturating_sub(started.elapsed())
+    /// The time that searches have: what is left of the evaluation's.
+    pub(crate) fn matching(&mut self) -> &mut MatchBudget {
+        let (limits, started) = (self.limits, &mut self.started);
+        self.matching.get_or_insert_with(|| {
+            MatchBudget::running(limits.max_time, *started.get_or_insert_with(Instant::now))
+        })
     }
 
     /// Refuses to go deeper into a value than is safe on a small stack.
@@ -151,6 +157,8 @@ impl<'l> StepBudget<'l> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

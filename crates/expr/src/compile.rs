@@ -10,11 +10,12 @@ use serde_json::Value;
 use crate::budget::StepBudget;
 use crate::error::{CompileError, CompileErrorKind, EvaluateError, EvaluateErrorKind, fault};
 use crate::evaluate::Machine;
-use crate::functions::{Form, OwnFunctions};
+use crate::functions::{Form, OwnFunction, OwnFunctions};
 use crate::json::to_json;
 use crate::lower::Lowering;
 use crate::node::ExprNode;
 use crate::patterns::PatternCache;
+use crate::re2::Re2Error;
 use crate::value::Val;
 use crate::{ExprLimits, FunctionError, Variables, scan};
 
@@ -37,6 +38,9 @@ use crate::{ExprLimits, FunctionError, Variables, scan};
 pub struct Compiler {
     limits: Arc<ExprLimits>,
     functions: OwnFunctions,
+    extended: bool,
+    /// A field of a variable, and what looks at what it is compared with.
+    compared: Option<(&'static str, &'static str, Arc<OwnFunction>)>,
 }
 
 /// The compiler behind [`Program::compile`].
@@ -57,7 +61,55 @@ impl Compiler {
         Self {
             limits: Arc::new(limits),
             functions: OwnFunctions::default(),
+            extended: false,
+            compared: None,
         }
+    }
+
+    /// Also takes what people write though it is not CEL: `has(name)` of a variable, and `` a.`odd key` ``. Without
+    /// this, what another implementation of CEL refuses to parse is refused here.
+    ///
+    /// ```
+    /// use proofhouse_expr::{Compiler, ExprLimits};
+    ///
+    /// let plain = Compiler::new(ExprLimits::default());
+    /// assert!(plain.compile("!has(event)").is_err());
+    /// assert!(plain.extended().compile("!has(event)").is_ok());
+    /// ```
+    #[must_use]
+    pub fn extended(mut self) -> Self {
+        self.extended = true;
+        self
+    }
+
+    /// Has a function look at whatever is compared with a field of a variable by `<`, `<=`, `>` and `>=`, so that it
+    /// can be written in more than one way.
+    ///
+    /// ```
+    /// use proofhouse_expr::{Compiler, ExprLimits, Variables};
+    /// use serde_json::{Value, json};
+    ///
+    /// let compiler = Compiler::new(ExprLimits::default()).comparing("poll", "last", |value| match value {
+    ///     Value::String(text) => json!(text.len()),
+    ///     other => other.clone(),
+    /// });
+    /// let program = compiler.compile("['a', 'abc'].filter(t, t > poll.last)").unwrap();
+    /// let poll = json!({"last": 2});
+    /// let mut variables = Variables::new();
+    /// variables.bind("poll", &poll);
+    /// assert_eq!(program.evaluate(&variables).unwrap(), json!(["abc"]));
+    /// ```
+    #[must_use]
+    pub fn comparing<F>(mut self, variable: &'static str, field: &'static str, body: F) -> Self
+    where
+        F: Fn(&Value) -> Value + Send + Sync + 'static,
+    {
+        let mut functions = OwnFunctions::default();
+        let body = move |args: &[Value]| Ok(args.first().map_or(Value::Null, &body));
+        functions.add(String::new(), Form::Global, Box::new(body));
+        let function = functions.global("");
+        self.compared = function.map(|function| (variable, field, function));
+        self
     }
 
     /// Registers a function, in place of a standard one of the same name.
@@ -109,15 +161,20 @@ impl Compiler {
     ///
     /// When the text is not CEL, or is over a limit.
     pub fn compile(&self, source: &str) -> Result<Program, CompileError> {
-        let scanned = scan::check(source, &self.limits)?;
+        let scanned = scan::check(source, &self.limits, self.extended)?;
         let expr = PrattParser::new()
             // The scan bounded the recursion already, in the same terms.
             .max_recursion_depth(u16::MAX)
-            .enable_ident_escape_syntax(true)
+            .enable_ident_escape_syntax(self.extended)
             .parse(&scanned)
             .map_err(|errors| syntax_error(source, &errors))?;
-        let mut lowering = Lowering::new(&self.limits, &self.functions);
-        let root = lowering.lower(expr)?;
+        let mut lowering = Lowering::new(&self.limits, &self.functions, self.extended);
+        let mut root = lowering.lower(expr)?;
+        if let Some((variable, field, function)) = &self.compared
+            && let Some(name) = lowering.names.iter().position(|name| name == variable)
+        {
+            root.compare_by(&|node| node.is_at(name, &[field]), function);
+        }
         Ok(Program(Arc::new(CompiledProgram {
             source: source.to_owned(),
             limits: Arc::clone(&self.limits),
@@ -125,6 +182,8 @@ impl Compiler {
             variables: lowering.names,
             functions: lowering.functions,
             unsupported: lowering.unsupported,
+            namespaced: lowering.namespaced,
+            pattern_errors: lowering.pattern_errors,
             patterns: PatternCache::default(),
         })))
     }
@@ -168,6 +227,8 @@ struct CompiledProgram {
     variables: Vec<String>,
     functions: BTreeSet<String>,
     unsupported: BTreeSet<String>,
+    namespaced: Vec<(usize, String)>,
+    pattern_errors: Vec<Re2Error>,
     patterns: PatternCache,
 }
 
@@ -243,6 +304,18 @@ impl Program {
         self.0.unsupported.iter().map(String::as_str)
     }
 
+    /// What is wrong with the constant patterns of `matches`; where they are reached, evaluation is an error.
+    ///
+    /// ```
+    /// # use proofhouse_expr::Program;
+    /// let program = Program::compile("a.matches('(?=look)') || a.matches('ok')").unwrap();
+    /// assert_eq!(program.pattern_errors().len(), 1);
+    /// ```
+    #[must_use]
+    pub fn pattern_errors(&self) -> &[Re2Error] {
+        &self.0.pattern_errors
+    }
+
     /// The fields of a variable that it names, sorted: `a` and `b` for `x.a == 1 || x['b'] == 2`. A field that
     /// is only asked after with `has` is not among them.
     ///
@@ -253,9 +326,23 @@ impl Program {
     /// ```
     #[must_use]
     pub fn fields_of(&self, variable: &str) -> BTreeSet<&str> {
+        self.fields_at(variable, &[])
+    }
+
+    /// The fields that are read of a field of a variable, and so on.
+    ///
+    /// ```
+    /// use proofhouse_expr::Program;
+    ///
+    /// let program = Program::compile("c.calls['a'].count > 1 && c.calls.b.count > 2 && c.other.d").unwrap();
+    /// assert_eq!(program.fields_at("c", &["calls"]).into_iter().collect::<Vec<_>>(), ["a", "b"]);
+    /// ```
+    #[must_use]
+    pub fn fields_at(&self, variable: &str, path: &[&str]) -> BTreeSet<&str> {
         let mut fields = BTreeSet::new();
         if let Some(name) = self.0.variables.iter().position(|name| name == variable) {
-            self.0.root.fields_of(name, &mut fields);
+            let is_it = |node: &ExprNode| node.is_at(name, path);
+            self.0.root.fields_of(&is_it, &mut fields);
         }
         fields
     }
@@ -306,7 +393,12 @@ impl Program {
     }
 
     fn machine<'a>(&'a self, variables: &'a Variables<'a>) -> Result<Machine<'a>, EvaluateError> {
-        if let Some(name) = self.0.unsupported.first() {
+        let namespaced = self.0.namespaced.iter().find(|(root, _)| {
+            let root = &self.0.variables[*root];
+            variables.bound(root).is_none()
+        });
+        let unsupported = self.0.unsupported.first();
+        if let Some(name) = unsupported.or(namespaced.map(|(_, name)| name)) {
             return Err(*fault(
                 EvaluateErrorKind::UnsupportedFunction,
                 format!("unsupported function: {name}"),

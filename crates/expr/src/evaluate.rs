@@ -21,7 +21,7 @@ use crate::json::{from_owned_json, to_json};
 use crate::library::{convert, part};
 use crate::node::{Constant, ConstantPattern, ExprNode, Loop, LoopKind};
 use crate::ops::{self, ELEMENT, HEADER, missing, no_overload};
-use crate::patterns::PatternCache;
+use crate::patterns::{PatternCache, is_match, unusable};
 use crate::value::{JsonMap, Val};
 use crate::variables::BoundValue;
 use crate::{ExprLimits, Variables};
@@ -335,7 +335,7 @@ impl<'a> Machine<'a> {
                 match (text.as_text(), pattern.as_text()) {
                     (Some(text), Some(source)) => {
                         let pattern = self.patterns.get(source, self.limits, &mut self.budget)?;
-                        pattern.is_match(text, &mut self.budget).map(Val::Bool)
+                        is_match(&pattern, text, &mut self.budget).map(Val::Bool)
                     }
                     _ => Err(no_overload("matches", &[text, pattern])),
                 }
@@ -425,8 +425,8 @@ impl<'a> Machine<'a> {
     ) -> EvaluationResult<'a> {
         let text = self.value(text)?;
         match (text.as_text(), pattern) {
-            (Some(text), Ok(pattern)) => pattern.is_match(text, &mut self.budget).map(Val::Bool),
-            (Some(_), Err(error)) => Err(fault(EvaluateErrorKind::Regex, error.to_string())),
+            (Some(text), Ok(pattern)) => is_match(pattern, text, &mut self.budget).map(Val::Bool),
+            (Some(_), Err(error)) => Err(unusable(error)),
             (None, _) => Err(no_overload("matches", &[text, Val::Text("")])),
         }
     }

@@ -69,6 +69,15 @@ impl Standard {
         self.form() != Form::Member
     }
 
+    /// Whether `x.f(…)` may have so many arguments.
+    pub(crate) fn takes(self, arguments: usize) -> bool {
+        match self {
+            Self::Size | Self::Type | Self::Dyn | Self::Convert(_) => arguments == 0,
+            Self::Contains | Self::StartsWith | Self::EndsWith | Self::Matches => arguments == 1,
+            Self::Part(_) => arguments <= 1,
+        }
+    }
+
     /// Whether `x.f()` is a way to call it.
     pub(crate) fn is_member(self) -> bool {
         self.form() != Form::Global

@@ -38,7 +38,7 @@ impl Default for ExprLimits {
             max_source_bytes: 16 * 1024,
             max_depth: 64,
             max_nodes: 8 * 1024,
-            max_regex_bytes: 1024 * 1024,
+            max_regex_bytes: 2 * 1024 * 1024,
             max_steps: 1_000_000,
             max_bytes_built: 8 * 1024 * 1024,
             max_time: Duration::from_millis(100),

@@ -17,12 +17,14 @@ use crate::ExprLimits;
 use crate::error::{CompileError, CompileErrorKind};
 use crate::functions::{OwnFunctions, Standard, type_named};
 use crate::node::{CelOperator, Constant, ConstantPattern, ExprNode, Loop, LoopKind};
-use crate::patterns::CompiledPattern;
+use crate::re2::{ParsedPattern, Re2Error};
 use crate::scan::IS_BOUND;
 
 pub(crate) struct Lowering<'c> {
     limits: &'c ExprLimits,
     own: &'c OwnFunctions,
+    /// Whether `has(name)` asks whether a variable is bound.
+    bare_has: bool,
     nodes: usize,
     depth: usize,
     pattern_bytes: u64,
@@ -31,15 +33,19 @@ pub(crate) struct Lowering<'c> {
     pub(crate) names: Vec<String>,
     pub(crate) functions: BTreeSet<String>,
     pub(crate) unsupported: BTreeSet<String>,
+    /// Calls that are of a function in a namespace, `sets.contains`, unless a variable of that name is bound.
+    pub(crate) namespaced: Vec<(usize, String)>,
+    pub(crate) pattern_errors: Vec<Re2Error>,
 }
 
 type Lowered<T = ExprNode> = Result<T, CompileError>;
 
 impl<'c> Lowering<'c> {
-    pub(crate) fn new(limits: &'c ExprLimits, own: &'c OwnFunctions) -> Self {
+    pub(crate) fn new(limits: &'c ExprLimits, own: &'c OwnFunctions, bare_has: bool) -> Self {
         Self {
             limits,
             own,
+            bare_has,
             nodes: 0,
             depth: 0,
             pattern_bytes: 0,
@@ -47,6 +53,8 @@ impl<'c> Lowering<'c> {
             names: Vec::new(),
             functions: BTreeSet::new(),
             unsupported: BTreeSet::new(),
+            namespaced: Vec::new(),
+            pattern_errors: Vec::new(),
         }
     }
 
@@ -204,7 +212,7 @@ impl<'c> Lowering<'c> {
                 return match (name, <[IdedExpr; 1]>::try_from(args)) {
                     (operators::LOGICAL_NOT, Ok([of])) => Ok(Ok(ExprNode::Not(self.boxed(of)?))),
                     (operators::NEGATE, Ok([of])) => Ok(Ok(ExprNode::Negate(self.boxed(of)?))),
-                    (IS_BOUND, Ok([of])) => self.is_bound(of).map(Ok),
+                    (IS_BOUND, Ok([of])) if self.bare_has => self.is_bound(of).map(Ok),
                     (_, Ok([of])) => Ok(Err(vec![of])),
                     (_, Err(args)) => self.logical(name, args),
                 };
@@ -285,6 +293,15 @@ impl<'c> Lowering<'c> {
                 return Ok(ExprNode::Own(own, self.all(args)?));
             }
         }
+        let standard = Standard::named(&name).filter(|function| function.is_member());
+        if standard.is_some_and(|function| !function.takes(args.len()))
+            && !self.is_slot(&target)
+            && let Some(path) = qualified(&target)
+        {
+            let root = path.split('.').next().unwrap_or_default();
+            let root = self.name_index(root);
+            self.namespaced.push((root, format!("{path}.{name}")));
+        }
         let mut all = Vec::with_capacity(args.len() + 1);
         all.push(target);
         all.extend(args);
@@ -293,9 +310,9 @@ impl<'c> Lowering<'c> {
         if let Some(own) = self.own.member(&name) {
             return Ok(ExprNode::Own(own, args));
         }
-        Ok(match Standard::named(&name) {
-            Some(function) if function.is_member() => self.standard(function, true, args)?,
-            _ => self.unsupported(name),
+        Ok(match standard {
+            Some(function) => self.standard(function, true, args)?,
+            None => self.unsupported(name),
         })
     }
 
@@ -319,19 +336,24 @@ impl<'c> Lowering<'c> {
     }
 
     fn pattern(&mut self, source: &str) -> Lowered<ConstantPattern> {
-        let parsed = match CompiledPattern::parse(source) {
+        let parsed = match ParsedPattern::new(source) {
             Ok(parsed) => parsed,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => {
+                self.pattern_errors.push(error.clone());
+                return Ok(Err(error));
+            }
         };
         // Compiling takes time by size, so the patterns of a program have a
-        // limit together, a few times that of one.
+        // limit together, twice that of one.
         let limit = self.limits.max_regex_bytes as u64;
-        self.pattern_bytes += parsed.1.bytes.min(limit);
-        if self.pattern_bytes > limit * 4 {
+        self.pattern_bytes += parsed.cost.bytes.min(limit);
+        if self.pattern_bytes > limit * 2 {
             let message = "the patterns of the expression are too large together";
             return Err(CompileError::new(CompileErrorKind::TooLarge, message));
         }
-        Ok(CompiledPattern::compile(source, parsed, self.limits).map(Arc::new))
+        let compiled = parsed.compile(self.limits.max_regex_bytes).map(Arc::new);
+        self.pattern_errors.extend(compiled.clone().err());
+        Ok(compiled)
     }
 
     fn unsupported(&mut self, name: String) -> ExprNode {

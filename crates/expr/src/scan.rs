@@ -60,10 +60,11 @@ impl BracketLevel {
 
 /// Refuses a text that is too long, or whose tree would be too deep. Gives the
 /// text to parse: `has(name)`, which the parser refuses though people write it,
-/// is a call of [`IS_BOUND`] in it.
+/// is a call of [`IS_BOUND`] in it where that is allowed.
 pub(crate) fn check<'s>(
     source: &'s str,
     limits: &ExprLimits,
+    extended: bool,
 ) -> Result<Cow<'s, str>, CompileError> {
     if source.len() > limits.max_source_bytes {
         return Err(CompileError::new(
@@ -94,7 +95,7 @@ pub(crate) fn check<'s>(
             break;
         };
         match byte {
-            b'\'' | b'"' => at = after_text(bytes, start, false),
+            b'\'' | b'"' => at = after_text(source, start, false)?,
             b'`' => at = after(bytes, at, b"`"),
             b'/' if bytes.get(at) == Some(&b'/') => at = after(bytes, at, b"\n"),
             b'&' | b'|' if bytes.get(at) == Some(&byte) => {
@@ -155,13 +156,17 @@ pub(crate) fn check<'s>(
                 if word == b"in" {
                     level.run.links += 1;
                 }
-                if word == b"has" && is_bare_name(&bytes[at..]) && !after_dot(&bytes[..start]) {
+                if extended
+                    && word == b"has"
+                    && is_bare_name(&bytes[at..])
+                    && !after_dot(&bytes[..start])
+                {
                     has.push(start);
                 }
                 if let (Some(b'\'' | b'"'), true) = (bytes.get(at), word.len() <= 2) {
                     // A prefix: r, b, rb or br, in either case.
                     let raw = word.iter().any(|byte| byte.eq_ignore_ascii_case(&b'r'));
-                    at = after_text(bytes, at, raw);
+                    at = after_text(source, at, raw)?;
                 }
             }
             _ if !byte.is_ascii() => {
@@ -220,7 +225,8 @@ fn is_word(byte: u8) -> bool {
 }
 
 /// The position after the text literal whose first quote is at `quote`.
-fn after_text(bytes: &[u8], quote: usize, raw: bool) -> usize {
+fn after_text(source: &str, quote: usize, raw: bool) -> Result<usize, CompileError> {
+    let bytes = source.as_bytes();
     let mark = bytes[quote];
     let triple = bytes[quote..].starts_with(&[mark; 3]);
     let end: &[u8] = if triple { &[mark; 3] } else { &[mark] };
@@ -229,12 +235,15 @@ fn after_text(bytes: &[u8], quote: usize, raw: bool) -> usize {
         if bytes[at] == b'\\' && !raw {
             at += 2;
         } else if bytes[at..].starts_with(end) {
-            return at + end.len();
+            return Ok(at + end.len());
+        } else if !triple && matches!(bytes[at], b'\n' | b'\r') {
+            let message = "a text literal ends on its line; write \\n, or use three quotes";
+            return Err(CompileError::new(CompileErrorKind::Syntax, message).at(source, at));
         } else {
             at += 1;
         }
     }
-    bytes.len()
+    Ok(bytes.len())
 }
 
 /// The position after the next `end`, or the end of the text.
@@ -250,7 +259,7 @@ mod tests {
     use super::*;
 
     fn kind(source: &str) -> Option<CompileErrorKind> {
-        check(source, &ExprLimits::default())
+        check(source, &ExprLimits::default(), true)
             .err()
             .map(|error| error.kind)
     }
@@ -292,7 +301,7 @@ mod tests {
 
     #[test]
     fn letters_belong_in_texts() {
-        let error = check("a == é", &ExprLimits::default()).unwrap_err();
+        let error = check("a == é", &ExprLimits::default(), true).unwrap_err();
         assert_eq!(error.kind, CompileErrorKind::Syntax);
         assert_eq!(error.offset, Some(5));
     }

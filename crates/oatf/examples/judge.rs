@@ -10,7 +10,7 @@ use proofhouse_oatf::{DefaultCelEvaluator, Surface, compute_verdict, evaluate_in
 use serde_json::json;
 
 fn main() {
-    let text = include_str!("../../../examples/documents/poisoned-tool.yaml");
+    let text = include_str!("threat.yaml");
     let loaded = load(text).expect("the document is valid");
     let attack = &loaded.document.attack;
 

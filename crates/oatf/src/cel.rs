@@ -8,7 +8,7 @@ use crate::extension::{CelContext, CelEvaluator};
 use crate::model::CelExpression;
 
 /// The default evaluator: compiles an expression once, keeps it with the model, and bounds the time
-/// and memory of every evaluation.
+/// and memory of every evaluation. A result that is not a boolean is a type error.
 ///
 /// ```
 /// use proofhouse_oatf::{CelContext, CelEvaluator, DefaultCelEvaluator};
@@ -60,7 +60,8 @@ fn run(program: &Program, context: &CelContext<'_>) -> Result<Value, EvaluationE
     for (name, value) in context.iter() {
         variables.bind(name, value);
     }
-    program.evaluate(&variables).map_err(|error| {
+    let result = program.evaluate_bool(&variables).map(Value::Bool);
+    result.map_err(|error| {
         let kind = match error.kind {
             EvaluateErrorKind::UnsupportedFunction => EvaluationErrorKind::UnsupportedMethod,
             EvaluateErrorKind::Type => EvaluationErrorKind::TypeError,

@@ -1,6 +1,7 @@
 //! Evaluating indicators against messages.
 
 use jiff::Timestamp;
+use proofhouse_expr::re2::MatchBudget;
 use serde_json::Value;
 
 use crate::error::{EvaluationError, EvaluationErrorKind};
@@ -10,8 +11,8 @@ use crate::model::{
     SemanticMatch,
 };
 use crate::primitives::{
-    any_at_wildcard_path, coerce_to_text, evaluate_condition, resolve_simple_path,
-    resolve_wildcard_path,
+    any_at_wildcard_path, coerce_to_text, evaluate_condition_within, resolve_simple_path,
+    resolve_wildcard_path, unusable, usable, within_depth,
 };
 
 /// The score a semantic indicator needs when it names no threshold.
@@ -24,10 +25,34 @@ const EVIDENCE_CHARACTERS: usize = 200;
 ///
 /// # Errors
 ///
-/// Returns an error when the pattern has no condition or its regular expression does not compile,
-/// both of which [`validate`](crate::validate) reports.
+/// Returns `regex_timeout` when its regular expression takes longer than 100 ms on all values together, and an error when
+/// the pattern has no condition, its regular expression does not compile or its target is too deep, all of which
+/// [`validate`](crate::validate) reports.
 pub fn evaluate_pattern(pattern: &PatternMatch, message: &Value) -> Result<bool, EvaluationError> {
-    find_match(pattern, message).map(|found| found.is_some())
+    evaluate_pattern_within(pattern, message, &mut MatchBudget::default())
+}
+
+/// As [`evaluate_pattern`], within a time that the caller gives.
+///
+/// ```
+/// use proofhouse_oatf::{Fragment, MatchBudget, PatternMatch, evaluate_pattern_within};
+/// use serde_json::json;
+/// use std::time::Duration;
+/// let pattern = PatternMatch::from_value(&json!({"target": "", "regex": "a+b"})).unwrap();
+/// let budget = &mut MatchBudget::new(Duration::ZERO);
+/// let error = evaluate_pattern_within(&pattern, &json!("aab"), budget).unwrap_err();
+/// assert_eq!(error.kind.as_str(), "regex_timeout");
+/// ```
+///
+/// # Errors
+///
+/// As for [`evaluate_pattern`].
+pub fn evaluate_pattern_within(
+    pattern: &PatternMatch,
+    message: &Value,
+    budget: &mut MatchBudget,
+) -> Result<bool, EvaluationError> {
+    find_match(pattern, message, budget).map(|found| found.is_some())
 }
 
 /// What a pattern matched: a value, or the absence of one.
@@ -39,16 +64,19 @@ enum PatternEvidence<'m> {
 fn find_match<'m>(
     pattern: &PatternMatch,
     message: &'m Value,
+    budget: &mut MatchBudget,
 ) -> Result<Option<PatternEvidence<'m>>, EvaluationError> {
     let Some(condition) = &pattern.condition else {
         return Err(unusable("the pattern has no condition"));
     };
     let target = pattern.target.as_deref().unwrap_or_default();
+    within_depth(target)?;
     if let Condition::Operators(operators) = condition {
-        if let Some(Err(error)) = operators.regex.as_ref().map(|regex| regex.regex()) {
-            return Err(unusable(&format!(
-                "the regular expression cannot be used: {error}"
-            )));
+        if operators.is_empty() {
+            return Err(unusable("the condition has no operator"));
+        }
+        if let Some(regex) = &operators.regex {
+            usable(regex)?;
         }
         if let Some(exists) = operators.exists.filter(|_| operators.only_exists()) {
             let first = resolve_wildcard_path(target, message).first().copied();
@@ -65,22 +93,19 @@ fn find_match<'m>(
     }
     let mut found = None;
     any_at_wildcard_path(target, message, |value| {
-        let matches = evaluate_condition(condition, value);
+        let matches = evaluate_condition_within(condition, value, budget)?;
         if matches {
             found = Some(PatternEvidence::Value(value));
         }
-        matches
-    });
+        Ok(matches)
+    })?;
     Ok(found)
-}
-
-fn unusable(message: &str) -> EvaluationError {
-    EvaluationError::new(EvaluationErrorKind::UnsupportedMethod, message)
 }
 
 /// Whether a CEL expression holds for a message, which it sees as `message`.
 ///
-/// A variable whose path does not resolve is bound to null.
+/// A variable whose path does not resolve is null. Where a value that is missing must not count, ask with
+/// `has(message.…)` first.
 ///
 /// # Errors
 ///
@@ -96,10 +121,8 @@ pub fn evaluate_expression(
     let mut context = CelContext::new();
     context.bind("message", message);
     for (name, path) in expression.variables.iter().flatten() {
-        context.bind(
-            name,
-            resolve_simple_path(path, message).unwrap_or(&Value::Null),
-        );
+        let value = resolve_simple_path(path, message);
+        context.bind(name, value.unwrap_or(&Value::Null));
     }
     match evaluator.evaluate_kept(&expression.cel, &context)? {
         Value::Bool(value) => Ok(value),
@@ -164,11 +187,17 @@ fn outcome(
     semantic_evaluator: Option<&dyn SemanticEvaluator>,
 ) -> Result<EvaluateResult, EvaluationError> {
     if let Some(pattern) = &indicator.pattern {
-        return Ok(match find_match(pattern, message)? {
-            Some(PatternEvidence::Value(value)) => (IndicatorResult::Matched, Some(quote(value))),
-            Some(PatternEvidence::Absence) => (IndicatorResult::Matched, Some("absent".to_owned())),
-            None => (IndicatorResult::NotMatched, None),
-        });
+        return Ok(
+            match find_match(pattern, message, &mut MatchBudget::default())? {
+                Some(PatternEvidence::Value(value)) => {
+                    (IndicatorResult::Matched, Some(quote(value)))
+                }
+                Some(PatternEvidence::Absence) => {
+                    (IndicatorResult::Matched, Some("absent".to_owned()))
+                }
+                None => (IndicatorResult::NotMatched, None),
+            },
+        );
     }
     if let Some(expression) = &indicator.expression {
         if cel_evaluator.is_none() {

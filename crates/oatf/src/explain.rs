@@ -14,6 +14,8 @@ pub struct CodeExplanation {
     pub title: String,
     /// The whole text, in Markdown.
     pub text: String,
+    /// Where the specification says so; `own` where it does not.
+    pub spec_ref: &'static str,
 }
 
 /// What kind of thing a code stands for.
@@ -103,22 +105,33 @@ pub fn explanations() -> impl Iterator<Item = CodeExplanation> {
             proofhouse_source::DiagnosticSeverity::Error => ExplanationKind::Error,
             proofhouse_source::DiagnosticSeverity::Warning => ExplanationKind::Warning,
         };
-        from_doc(rule.code, kind, rule.doc)
+        from_doc(rule.code, kind, rule.doc, rule.spec_ref)
     });
-    let steps = STEPS
-        .iter()
-        .map(|step| from_doc(step.code, ExplanationKind::Normalization, step.doc));
+    let steps = STEPS.iter().map(|step| {
+        from_doc(
+            step.code,
+            ExplanationKind::Normalization,
+            step.doc,
+            step.spec_ref,
+        )
+    });
     let reader = READER.iter().map(|(code, text)| CodeExplanation {
         code,
         kind: ExplanationKind::Error,
         title: (*text).to_owned(),
         text: (*text).to_owned(),
+        spec_ref: "own",
     });
     rules.chain(steps).chain(reader)
 }
 
 /// Puts a doc comment's lines together: lines become sentences, empty lines paragraphs.
-fn from_doc(code: &'static str, kind: ExplanationKind, lines: &[&str]) -> CodeExplanation {
+fn from_doc(
+    code: &'static str,
+    kind: ExplanationKind,
+    lines: &[&str],
+    spec_ref: &'static str,
+) -> CodeExplanation {
     let mut paragraphs = vec![String::new()];
     for line in lines.iter().map(|line| line.trim()) {
         match paragraphs.last_mut() {
@@ -137,6 +150,7 @@ fn from_doc(code: &'static str, kind: ExplanationKind, lines: &[&str]) -> CodeEx
         kind,
         title: paragraphs[0].clone(),
         text: paragraphs.join("\n\n"),
+        spec_ref,
     }
 }
 
@@ -169,6 +183,14 @@ mod tests {
         unique.sort_unstable();
         unique.dedup();
         assert_eq!(unique.len(), codes.len());
+    }
+
+    #[test]
+    fn every_rule_cites_its_place() {
+        for explanation in explanations().filter(|one| !one.code.starts_with("PH-")) {
+            let place = explanation.spec_ref;
+            assert!(place.contains('§'), "{}: {place}", explanation.code);
+        }
     }
 
     #[test]

@@ -49,9 +49,9 @@ mod model;
 mod normalize;
 mod parse;
 mod primitives;
-mod re2;
 mod registry;
 mod schema;
+mod serde_forms;
 mod serialize;
 mod validate;
 mod verdict;
@@ -64,17 +64,19 @@ pub use error::{
 };
 pub use evaluate::{
     DEFAULT_SEMANTIC_THRESHOLD, evaluate_expression, evaluate_indicator, evaluate_pattern,
+    evaluate_pattern_within,
 };
 pub use explain::{CodeExplanation, ExplanationKind, explain, explanations};
 pub use extension::{CelContext, CelEvaluator, GenerationProvider, SemanticEvaluator};
+pub use indexmap::IndexMap;
 pub use load::{LoadResult, check, load, load_with};
 pub use model::*;
 pub use normalize::normalize;
 pub use parse::{Fragment, parse, parse_with};
 pub use primitives::*;
+pub use proofhouse_expr::re2::{MatchBudget, Re2Error, Re2ErrorKind, Re2Pattern, RegexTimeout};
 pub use proofhouse_source::format::Durations;
 pub use proofhouse_source::{Diagnostic, DiagnosticSeverity, ReadLimits, Span, did_you_mean};
-pub use re2::Re2Error;
 pub use registry::{known_modes, known_protocols};
 pub use schema::{json_schema, reference};
 pub use serialize::{serialize, to_value};
@@ -83,3 +85,14 @@ pub use verdict::compute_verdict;
 
 /// The version of the specification that is supported.
 pub const SUPPORTED_VERSION: &str = "0.1";
+
+/// The pages of the guide, whose code is run with the tests.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../guide/load.md")]
+    #[doc = include_str!("../guide/validate.md")]
+    #[doc = include_str!("../guide/judge.md")]
+    #[doc = include_str!("../guide/evaluator.md")]
+    #[doc = include_str!("../README.md")]
+    mod pages {}
+}

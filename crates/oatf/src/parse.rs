@@ -8,8 +8,10 @@ use proofhouse_source::{Diagnostic, ReadError, ReadErrorKind, ReadLimits, Source
 use crate::decode::{Decoded, DocumentDecoder};
 use crate::error::{ParseError, ParseErrorKind};
 use crate::model::{
-    Attack, Condition, Document, Extractor, Indicator, MatchPredicate, Phase, ResponseEntry,
-    Trigger,
+    Action, Actor, Attack, Classification, Condition, Correlation, Document, Execution,
+    ExpressionMatch, Extractor, FrameworkMapping, Indicator, MatchCondition, MatchPredicate,
+    PatternMatch, Phase, Reference, ResponseEntry, SemanticExamples, SemanticMatch, Severity,
+    SynthesizeBlock, Trigger,
 };
 
 /// Parses a document with the default [`ReadLimits`]. No rules are checked here but those of the
@@ -186,14 +188,29 @@ macro_rules! fragment {
 }
 
 fragment! {
+    Document => document,
     Attack => attack,
-    Indicator => indicator,
+    Correlation => correlation,
+    Severity => severity,
+    Classification => classification,
+    FrameworkMapping => mapping,
+    Reference => reference,
+    Execution => execution,
+    Actor => actor,
     Phase => phase,
+    Action => action,
     Trigger => trigger,
     Extractor => extractor,
-    Condition => condition,
-    MatchPredicate => predicate,
     ResponseEntry => response_entry,
+    SynthesizeBlock => synthesize,
+    Indicator => indicator,
+    PatternMatch => pattern,
+    ExpressionMatch => expression,
+    SemanticMatch => semantic,
+    SemanticExamples => examples,
+    Condition => condition,
+    MatchCondition => operators,
+    MatchPredicate => predicate,
 }
 
 fn decode_fragment<T>(

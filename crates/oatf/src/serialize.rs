@@ -4,9 +4,10 @@ use proofhouse_source::to_yaml;
 use serde_json::{Map, Value};
 
 use crate::model::{
-    Action, ActionKind, Actor, Attack, Classification, Document, Execution, ExpressionMatch,
-    Extensions, Extractor, FrameworkMapping, Indicator, Mode, PatternMatch, Phase, Protocol,
-    Reference, SemanticExamples, SemanticMatch, Severity, Surface, Trigger,
+    Action, ActionKind, Actor, Attack, Classification, Correlation, Document, Execution,
+    ExpressionMatch, Extensions, Extractor, FrameworkMapping, Indicator, Mode, PatternMatch, Phase,
+    Protocol, Reference, ResponseEntry, SemanticExamples, SemanticMatch, Severity, Surface,
+    SynthesizeBlock, Trigger, predicate_value,
 };
 use crate::normalize;
 
@@ -73,7 +74,7 @@ fn text<T: ToString>(value: Option<T>) -> Option<String> {
     value.map(|value| value.to_string())
 }
 
-fn document_value(document: &Document) -> Value {
+pub(crate) fn document_value(document: &Document) -> Value {
     FieldWriter::default()
         .put("oatf", Some(document.oatf.as_str()))
         .put("$schema", document.schema.as_deref())
@@ -81,7 +82,7 @@ fn document_value(document: &Document) -> Value {
         .done()
 }
 
-fn attack_value(attack: &Attack) -> Value {
+pub(crate) fn attack_value(attack: &Attack) -> Value {
     FieldWriter::default()
         .put("id", attack.id.as_deref())
         .put("name", attack.name.as_deref())
@@ -111,23 +112,26 @@ fn attack_value(attack: &Attack) -> Value {
         .put_list("indicators", attack.indicators.as_ref(), indicator_value)
         .put(
             "correlation",
-            attack
-                .correlation
-                .as_ref()
-                .map(|c| FieldWriter::default().put("logic", text(c.logic)).done()),
+            attack.correlation.as_ref().map(correlation_value),
         )
         .extend(&attack.extensions)
         .done()
 }
 
-fn severity_value(severity: &Severity) -> Value {
+pub(crate) fn correlation_value(correlation: &Correlation) -> Value {
+    FieldWriter::default()
+        .put("logic", text(correlation.logic))
+        .done()
+}
+
+pub(crate) fn severity_value(severity: &Severity) -> Value {
     FieldWriter::default()
         .put("level", Some(severity.level.as_str()))
         .put("confidence", severity.confidence)
         .done()
 }
 
-fn classification_value(classification: &Classification) -> Value {
+pub(crate) fn classification_value(classification: &Classification) -> Value {
     FieldWriter::default()
         .put("category", text(classification.category))
         .put_list("mappings", classification.mappings.as_ref(), mapping_value)
@@ -135,7 +139,7 @@ fn classification_value(classification: &Classification) -> Value {
         .done()
 }
 
-fn mapping_value(mapping: &FrameworkMapping) -> Value {
+pub(crate) fn mapping_value(mapping: &FrameworkMapping) -> Value {
     FieldWriter::default()
         .put("framework", Some(mapping.framework.as_str()))
         .put("id", Some(mapping.id.as_str()))
@@ -145,7 +149,7 @@ fn mapping_value(mapping: &FrameworkMapping) -> Value {
         .done()
 }
 
-fn reference_value(reference: &Reference) -> Value {
+pub(crate) fn reference_value(reference: &Reference) -> Value {
     FieldWriter::default()
         .put("url", Some(reference.url.as_str()))
         .put("title", reference.title.as_deref())
@@ -153,7 +157,7 @@ fn reference_value(reference: &Reference) -> Value {
         .done()
 }
 
-fn execution_value(execution: &Execution) -> Value {
+pub(crate) fn execution_value(execution: &Execution) -> Value {
     FieldWriter::default()
         .put("mode", execution.mode.as_ref().map(Mode::as_str))
         .put("state", execution.state.clone())
@@ -163,7 +167,7 @@ fn execution_value(execution: &Execution) -> Value {
         .done()
 }
 
-fn actor_value(actor: &Actor) -> Value {
+pub(crate) fn actor_value(actor: &Actor) -> Value {
     FieldWriter::default()
         .put("name", Some(actor.name.as_str()))
         .put("mode", Some(actor.mode.as_str()))
@@ -172,7 +176,7 @@ fn actor_value(actor: &Actor) -> Value {
         .done()
 }
 
-fn phase_value(phase: &Phase) -> Value {
+pub(crate) fn phase_value(phase: &Phase) -> Value {
     FieldWriter::default()
         .put("name", phase.name.as_deref())
         .put("description", phase.description.as_deref())
@@ -185,7 +189,7 @@ fn phase_value(phase: &Phase) -> Value {
         .done()
 }
 
-fn extractor_value(extractor: &Extractor) -> Value {
+pub(crate) fn extractor_value(extractor: &Extractor) -> Value {
     FieldWriter::default()
         .put("name", Some(extractor.name.as_str()))
         .put("source", Some(extractor.source.as_str()))
@@ -194,7 +198,7 @@ fn extractor_value(extractor: &Extractor) -> Value {
         .done()
 }
 
-fn action_value(action: &Action) -> Value {
+pub(crate) fn action_value(action: &Action) -> Value {
     let mut fields = FieldWriter::default();
     for kind in &action.kinds {
         let value = match kind {
@@ -213,22 +217,34 @@ fn action_value(action: &Action) -> Value {
     fields.extend(&action.extensions).done()
 }
 
-fn trigger_value(trigger: &Trigger) -> Value {
+pub(crate) fn trigger_value(trigger: &Trigger) -> Value {
     FieldWriter::default()
         .put("event", trigger.event.as_deref())
         .put("count", trigger.count)
-        .put(
-            "match",
-            trigger
-                .r#match
-                .as_ref()
-                .map(|predicate| predicate.to_value()),
-        )
+        .put("match", trigger.r#match.as_ref().map(predicate_value))
         .put("after", trigger.after.as_ref().map(|after| after.as_str()))
         .done()
 }
 
-fn indicator_value(indicator: &Indicator) -> Value {
+pub(crate) fn response_entry_value(entry: &ResponseEntry) -> Value {
+    FieldWriter::default()
+        .put("when", entry.when.as_ref().map(predicate_value))
+        .put("content", entry.content.clone())
+        .put(
+            "synthesize",
+            entry.synthesize.as_ref().map(synthesize_value),
+        )
+        .extend(&entry.fields)
+        .done()
+}
+
+pub(crate) fn synthesize_value(block: &SynthesizeBlock) -> Value {
+    FieldWriter::default()
+        .put("prompt", block.prompt.as_deref())
+        .done()
+}
+
+pub(crate) fn indicator_value(indicator: &Indicator) -> Value {
     FieldWriter::default()
         .put("id", indicator.id.as_deref())
         .put(
@@ -255,7 +271,7 @@ fn indicator_value(indicator: &Indicator) -> Value {
         .done()
 }
 
-fn pattern_value(pattern: &PatternMatch) -> Value {
+pub(crate) fn pattern_value(pattern: &PatternMatch) -> Value {
     let fields = FieldWriter::default().put("target", pattern.target.as_deref());
     let condition = pattern
         .condition
@@ -267,7 +283,7 @@ fn pattern_value(pattern: &PatternMatch) -> Value {
     }
 }
 
-fn expression_value(expression: &ExpressionMatch) -> Value {
+pub(crate) fn expression_value(expression: &ExpressionMatch) -> Value {
     let variables = expression.variables.as_ref().map(|variables| {
         variables
             .iter()
@@ -280,7 +296,7 @@ fn expression_value(expression: &ExpressionMatch) -> Value {
         .done()
 }
 
-fn semantic_value(semantic: &SemanticMatch) -> Value {
+pub(crate) fn semantic_value(semantic: &SemanticMatch) -> Value {
     FieldWriter::default()
         .put("target", semantic.target.as_deref())
         .put("intent", Some(semantic.intent.as_str()))
@@ -290,7 +306,7 @@ fn semantic_value(semantic: &SemanticMatch) -> Value {
         .done()
 }
 
-fn examples_value(examples: &SemanticExamples) -> Value {
+pub(crate) fn examples_value(examples: &SemanticExamples) -> Value {
     FieldWriter::default()
         .put("positive", examples.positive.clone())
         .put("negative", examples.negative.clone())

@@ -48,7 +48,7 @@ impl Span {
     /// ```
     #[must_use]
     pub fn range(&self) -> std::ops::Range<usize> {
-        self.offset..self.offset + self.length
+        self.offset..self.offset.saturating_add(self.length)
     }
 }
 

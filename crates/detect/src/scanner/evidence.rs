@@ -1,6 +1,6 @@
 //! Evidence: which message, which place in it, and which words.
 
-use proofhouse_oatf::{Condition, coerce_to_text};
+use proofhouse_oatf::{Condition, MatchBudget, coerce_to_text};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -49,8 +49,8 @@ impl Evidence {
                     .as_ref()
                     .and_then(|regex| regex.regex().ok());
                 regex
-                    .and_then(|regex| regex.find(text))
-                    .map(|found| found.as_str())
+                    .and_then(|regex| regex.find(text, &mut MatchBudget::default()).ok()?)
+                    .map(|found| &text[found])
                     .filter(|words| !words.is_empty())
                     .or(operators.contains.as_deref())
                     .unwrap_or(text)

@@ -18,6 +18,7 @@ pub(super) const FOLDS_TO_ASCII: [&str; 2] = ["\u{17f}", "\u{212a}"];
 pub(super) fn required(pattern: &str) -> Option<Vec<Vec<u8>>> {
     let hir = regex_syntax::ParserBuilder::new()
         .nest_limit(100)
+        .utf8(false)
         .build()
         .parse(pattern)
         .ok()?;

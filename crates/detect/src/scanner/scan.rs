@@ -1,8 +1,10 @@
 //! Judging one message.
 
+use std::collections::HashMap;
+
 use proofhouse_oatf::{
-    DEFAULT_SEMANTIC_THRESHOLD, Indicator, IndicatorResult, coerce_to_text, evaluate_condition,
-    evaluate_indicator, resolve_wildcard_path,
+    DEFAULT_SEMANTIC_THRESHOLD, Indicator, IndicatorResult, MatchBudget, coerce_to_text,
+    evaluate_condition_within, evaluate_indicator, resolve_wildcard_path,
 };
 
 use serde_json::Value;
@@ -103,6 +105,8 @@ impl Scanner {
     ) {
         scratch.begin(self.rules.len());
         let class = self.class_of(message, &mut scratch.classes);
+        // Every condition has its time on all values of a message together.
+        let mut budgets: HashMap<ConditionId, MatchBudget> = HashMap::new();
         for group_class in &class.groups {
             let group = &self.groups[group_class.group as usize];
             let values = resolve_wildcard_path(&group.target, &message.content);
@@ -141,7 +145,18 @@ impl Scanner {
                     else {
                         return;
                     };
-                    if evaluate_condition(condition, value) {
+                    let budget = budgets.entry(id).or_default();
+                    let judged = evaluate_condition_within(condition, value, budget);
+                    if let Err(error) = &judged {
+                        for rule in rules.iter().copied() {
+                            if open(rule, matched) {
+                                // Nothing more is asked of it here.
+                                matched[rule as usize] = this;
+                                report(rule, RuleResult::Error(error.to_string()));
+                            }
+                        }
+                    }
+                    if judged == Ok(true) {
                         let evidence = || {
                             Evidence::of_condition(message, &group.target, value, &text, condition)
                         };

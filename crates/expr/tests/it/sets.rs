@@ -1,6 +1,6 @@
 //! Names that stand for any one of several values: what each operator makes of them.
 
-use proofhouse_expr::{EvaluateErrorKind, Program, SetKind, Sets, Variables};
+use proofhouse_expr::{Compiler, EvaluateErrorKind, ExprLimits, Program, SetKind, Sets, Variables};
 use serde_json::{Value, json};
 
 fn sets() -> Sets {
@@ -31,7 +31,8 @@ fn evaluate(source: &str) -> Result<bool, EvaluateErrorKind> {
     let mut variables = Variables::new();
     variables.bind("event", &event);
     variables.bind_sets("parameters", &sets);
-    let program = Program::compile(source).expect("the test is set up");
+    let compiler = Compiler::new(ExprLimits::default()).extended();
+    let program = compiler.compile(source).expect("the test is set up");
     program
         .evaluate_bool(&variables)
         .map_err(|error| error.kind)

@@ -30,7 +30,9 @@ fn run(source: &str) -> Result<Value, EvaluateErrorKind> {
     let message = message();
     let mut variables = Variables::new();
     variables.bind("message", &message);
-    Program::compile(source)
+    let compiler = Compiler::new(ExprLimits::default()).extended();
+    let program = compiler.compile(source);
+    program
         .unwrap_or_else(|error| panic!("{source}: {error}"))
         .evaluate(&variables)
         .map_err(|error| error.kind)

@@ -85,7 +85,7 @@ impl<'s> DocumentDecoder<'s> {
         date
     }
 
-    fn severity(&mut self, node: NodeRef<'s>) -> Option<Severity> {
+    pub(crate) fn severity(&mut self, node: NodeRef<'s>) -> Option<Severity> {
         if node.entries().is_none() {
             let level = self.choice(node)?;
             return Some(Severity {
@@ -102,7 +102,7 @@ impl<'s> DocumentDecoder<'s> {
         })
     }
 
-    fn classification(&mut self, node: NodeRef<'s>) -> Option<Classification> {
+    pub(crate) fn classification(&mut self, node: NodeRef<'s>) -> Option<Classification> {
         let mut fields = self.fields(node, &fields::CLASSIFICATION)?;
         Some(Classification {
             category: fields.choice("category"),
@@ -111,7 +111,7 @@ impl<'s> DocumentDecoder<'s> {
         })
     }
 
-    fn mapping(&mut self, node: NodeRef<'s>) -> Option<FrameworkMapping> {
+    pub(crate) fn mapping(&mut self, node: NodeRef<'s>) -> Option<FrameworkMapping> {
         let mut fields = self.fields(node, &fields::MAPPING)?;
         Some(FrameworkMapping {
             framework: fields.open("framework").unwrap_or_default(),
@@ -122,7 +122,7 @@ impl<'s> DocumentDecoder<'s> {
         })
     }
 
-    fn reference(&mut self, node: NodeRef<'s>) -> Option<Reference> {
+    pub(crate) fn reference(&mut self, node: NodeRef<'s>) -> Option<Reference> {
         let mut fields = self.fields(node, &fields::REFERENCE)?;
         Some(Reference {
             url: fields.text("url").unwrap_or_default(),
@@ -131,7 +131,7 @@ impl<'s> DocumentDecoder<'s> {
         })
     }
 
-    fn correlation(&mut self, node: NodeRef<'s>) -> Option<Correlation> {
+    pub(crate) fn correlation(&mut self, node: NodeRef<'s>) -> Option<Correlation> {
         let mut fields = self.fields(node, &fields::CORRELATION)?;
         Some(Correlation {
             logic: fields.choice("logic"),

@@ -1,5 +1,6 @@
 //! Decodes indicators, their three ways of detection, and conditions.
 
+use indexmap::IndexMap;
 use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, PathSegment};
 
@@ -33,7 +34,7 @@ impl<'s> DocumentDecoder<'s> {
         })
     }
 
-    fn pattern(&mut self, node: NodeRef<'s>) -> Option<PatternMatch> {
+    pub(crate) fn pattern(&mut self, node: NodeRef<'s>) -> Option<PatternMatch> {
         let Some(entries) = node.entries() else {
             self.mismatch(node, "a mapping");
             return None;
@@ -121,6 +122,17 @@ impl<'s> DocumentDecoder<'s> {
         Some(Condition::Operators(Box::new(operators)))
     }
 
+    /// Operators only; anything else is an error.
+    pub(crate) fn operators(&mut self, node: NodeRef<'s>) -> Option<MatchCondition> {
+        match self.condition(node)? {
+            Condition::Operators(operators) => Some(*operators),
+            Condition::Equals(_) => {
+                self.mismatch(node, "a mapping of operators");
+                None
+            }
+        }
+    }
+
     fn operator(&mut self, key: &str, node: NodeRef<'s>, operators: &mut MatchCondition) {
         match key {
             "contains" => operators.contains = self.text(node),
@@ -146,14 +158,12 @@ impl<'s> DocumentDecoder<'s> {
         let mut predicate = MatchPredicate::default();
         for (path, value) in entries {
             let entry = self.within(PathSegment::Key(path), |decoder| decoder.condition(value));
-            predicate
-                .entries
-                .extend(entry.map(|entry| (path.to_owned(), entry)));
+            predicate.extend(entry.map(|entry| (path.to_owned(), entry)));
         }
         Some(predicate)
     }
 
-    fn expression(&mut self, node: NodeRef<'s>) -> Option<ExpressionMatch> {
+    pub(crate) fn expression(&mut self, node: NodeRef<'s>) -> Option<ExpressionMatch> {
         let mut fields = self.fields(node, &fields::EXPRESSION)?;
         let cel = fields.text("cel");
         let variables = fields.read("variables", |decoder, node| {
@@ -161,7 +171,7 @@ impl<'s> DocumentDecoder<'s> {
                 decoder.mismatch(node, "a mapping");
                 return None;
             };
-            let mut variables = Vec::new();
+            let mut variables = IndexMap::new();
             for (name, value) in entries {
                 let path = decoder.within(PathSegment::Key(name), |decoder| decoder.text(value));
                 variables.extend(path.map(|path| (name.to_owned(), path)));
@@ -174,20 +184,22 @@ impl<'s> DocumentDecoder<'s> {
         })
     }
 
-    fn semantic(&mut self, node: NodeRef<'s>) -> Option<SemanticMatch> {
+    pub(crate) fn semantic(&mut self, node: NodeRef<'s>) -> Option<SemanticMatch> {
         let mut fields = self.fields(node, &fields::SEMANTIC)?;
         Some(SemanticMatch {
             target: fields.text("target"),
             intent: fields.text("intent").unwrap_or_default(),
             intent_class: fields.choice("intent_class"),
             threshold: fields.read("threshold", Self::number),
-            examples: fields.read("examples", |decoder, node| {
-                let mut fields = decoder.fields(node, &fields::EXAMPLES)?;
-                Some(SemanticExamples {
-                    positive: fields.texts("positive"),
-                    negative: fields.texts("negative"),
-                })
-            }),
+            examples: fields.read("examples", Self::examples),
+        })
+    }
+
+    pub(crate) fn examples(&mut self, node: NodeRef<'s>) -> Option<SemanticExamples> {
+        let mut fields = self.fields(node, &fields::EXAMPLES)?;
+        Some(SemanticExamples {
+            positive: fields.texts("positive"),
+            negative: fields.texts("negative"),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Conditions on values, and predicates: conditions on fields.
 
+use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::RegexPattern;
@@ -56,6 +57,39 @@ impl MatchCondition {
         "exists",
     ];
 
+    /// A condition on a substring; more operators can be set on it.
+    ///
+    /// ```
+    /// use proofhouse_oatf::MatchCondition;
+    /// let condition = MatchCondition { gt: Some(3.0), ..MatchCondition::contains("x") };
+    /// assert_eq!(condition.contains.as_deref(), Some("x"));
+    /// ```
+    #[must_use]
+    pub fn contains(part: impl Into<String>) -> Self {
+        Self {
+            contains: Some(part.into()),
+            ..Self::default()
+        }
+    }
+
+    /// A condition on a regular expression in RE2 syntax.
+    #[must_use]
+    pub fn regex(pattern: &str) -> Self {
+        Self {
+            regex: Some(RegexPattern::new(pattern)),
+            ..Self::default()
+        }
+    }
+
+    /// A condition on whether the field is there.
+    #[must_use]
+    pub fn exists(there: bool) -> Self {
+        Self {
+            exists: Some(there),
+            ..Self::default()
+        }
+    }
+
     /// Whether `exists` is the only operator.
     #[must_use]
     pub fn only_exists(&self) -> bool {
@@ -83,12 +117,17 @@ impl MatchCondition {
     }
 }
 
-/// Conditions on fields, combined with AND, in the order written.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct MatchPredicate {
-    /// Simple dot-path and condition of each entry.
-    pub entries: Vec<(String, MatchEntry)>,
-}
+/// Conditions on fields, combined with AND: simple dot-paths and what must hold there, in the order written.
+///
+/// ```
+/// use proofhouse_oatf::{Condition, MatchCondition, MatchPredicate};
+/// let predicate = MatchPredicate::from_iter([
+///     ("name".to_owned(), Condition::from("calc")),
+///     ("arguments.path".to_owned(), MatchCondition::contains("passwd").into()),
+/// ]);
+/// assert_eq!(predicate["name"], Condition::from("calc"));
+/// ```
+pub type MatchPredicate = IndexMap<String, MatchEntry>;
 
 impl Condition {
     /// The condition as it is written in a document.
@@ -128,17 +167,35 @@ impl MatchCondition {
     }
 }
 
-impl MatchPredicate {
-    /// The predicate as it is written in a document.
-    #[must_use]
-    pub fn to_value(&self) -> Value {
-        Value::Object(
-            self.entries
-                .iter()
-                .map(|(path, entry)| (path.clone(), entry.to_value()))
-                .collect(),
-        )
+macro_rules! equals {
+    ($($type:ty),+) => {
+        $(
+            /// Equality with a value.
+            impl From<$type> for Condition {
+                fn from(value: $type) -> Self {
+                    Self::Equals(value.into())
+                }
+            }
+        )+
+    };
+}
+
+equals!(&str, String, bool, i64, f64, Value);
+
+impl From<MatchCondition> for Condition {
+    fn from(operators: MatchCondition) -> Self {
+        Self::Operators(Box::new(operators))
     }
+}
+
+/// A predicate as it is written in a document.
+pub(crate) fn predicate_value(predicate: &MatchPredicate) -> Value {
+    let entries = predicate.iter();
+    Value::Object(
+        entries
+            .map(|(path, entry)| (path.clone(), entry.to_value()))
+            .collect(),
+    )
 }
 
 /// Whole numbers are written without a fraction, as their author most likely did.

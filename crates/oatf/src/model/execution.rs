@@ -1,6 +1,6 @@
 //! What the attacking side does: actors, phases, actions, triggers, extractors, responses.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
@@ -25,6 +25,27 @@ pub struct Execution {
 }
 
 impl Execution {
+    /// The single-phase form: one posture, one state.
+    ///
+    /// ```
+    /// use proofhouse_oatf::{Attack, Document, Execution, Indicator, MatchCondition, Mode, validate};
+    /// use serde_json::json;
+    /// let document = Document::new(Attack {
+    ///     execution: Execution::single(Mode::McpServer, json!({"tools": []})),
+    ///     indicators: Some(vec![Indicator::matching("arguments", MatchCondition::regex("id_rsa"))]),
+    ///     ..Attack::default()
+    /// });
+    /// assert!(validate(&document).is_valid());
+    /// ```
+    #[must_use]
+    pub fn single(mode: Mode, state: Value) -> Self {
+        Self {
+            mode: Some(mode),
+            state: Some(state),
+            ..Self::default()
+        }
+    }
+
     /// The actors, or none before normalization of a short form.
     #[must_use]
     pub fn actors(&self) -> &[Actor] {
@@ -152,7 +173,7 @@ pub struct Trigger {
 }
 
 /// Something that happened on the wire, as triggers see it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProtocolEvent {
     /// The event, for example `tools/call`.
     pub event_type: String,
@@ -171,7 +192,8 @@ closed_enum! {
 }
 
 /// Whether a phase should end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TriggerResult {
     /// Go on to the next phase.
     Advanced {
@@ -185,7 +207,7 @@ pub enum TriggerResult {
 /// What a trigger remembers within one phase of one actor.
 ///
 /// Make a fresh one on phase entry and pass it to every [`evaluate_trigger`](crate::evaluate_trigger).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerState {
     /// Fully matched events so far.
     pub event_count: i64,
@@ -204,6 +226,28 @@ pub struct Extractor {
     pub selector: Selector,
 }
 
+impl Extractor {
+    /// An extractor that takes the first node of a JSONPath.
+    #[must_use]
+    pub fn json_path(name: impl Into<String>, source: ExtractorSource, selector: &str) -> Self {
+        Self {
+            name: name.into(),
+            source,
+            r#type: ExtractorType::JsonPath,
+            selector: Selector::new(selector),
+        }
+    }
+
+    /// An extractor that takes the first capture group of a regular expression.
+    #[must_use]
+    pub fn regex(name: impl Into<String>, source: ExtractorSource, selector: &str) -> Self {
+        Self {
+            r#type: ExtractorType::Regex,
+            ..Self::json_path(name, source, selector)
+        }
+    }
+}
+
 /// An entry of a dispatch list: what to answer, and when.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResponseEntry {
@@ -218,9 +262,8 @@ pub struct ResponseEntry {
 }
 
 /// Reserved: asks for generated content.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SynthesizeBlock {
     /// The prompt; may hold templates.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
 }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use serde::Serialize;
+use indexmap::IndexMap;
 
 use super::{
     Condition, Direction, Extensions, IndicatorMethod, Protocol, SemanticIntentClass,
@@ -48,6 +48,41 @@ pub struct Indicator {
 }
 
 impl Indicator {
+    /// An indicator that tests what is at `target`; normalization does the rest.
+    ///
+    /// ```
+    /// use proofhouse_oatf::{Indicator, MatchCondition, Surface, Tier};
+    /// let indicator = Indicator {
+    ///     surface: Some(Surface::ToolsCall),
+    ///     tier: Some(Tier::BoundaryBreach),
+    ///     ..Indicator::matching("arguments", MatchCondition::contains("PRIVATE KEY"))
+    /// };
+    /// assert_eq!(indicator.target, "arguments");
+    /// ```
+    #[must_use]
+    pub fn matching(target: impl Into<String>, condition: impl Into<Condition>) -> Self {
+        Self {
+            target: target.into(),
+            pattern: Some(PatternMatch {
+                condition: Some(condition.into()),
+                ..PatternMatch::default()
+            }),
+            ..Self::default()
+        }
+    }
+
+    /// An indicator whose expression holds for the message.
+    #[must_use]
+    pub fn expression(cel: &str) -> Self {
+        Self {
+            expression: Some(ExpressionMatch {
+                cel: CelExpression::new(cel),
+                variables: None,
+            }),
+            ..Self::default()
+        }
+    }
+
     /// The method the detection key implies, when there is exactly one.
     #[must_use]
     pub fn detection(&self) -> Option<IndicatorMethod> {
@@ -78,7 +113,7 @@ pub struct ExpressionMatch {
     /// The expression, which must be boolean.
     pub cel: CelExpression,
     /// Names bound to simple dot-paths into the message, in the order written.
-    pub variables: Option<Vec<(String, String)>>,
+    pub variables: Option<IndexMap<String, String>>,
 }
 
 /// A CEL expression with room for what an evaluator compiled it to.
@@ -131,6 +166,12 @@ impl std::fmt::Debug for CelExpression {
     }
 }
 
+impl From<&str> for CelExpression {
+    fn from(source: &str) -> Self {
+        Self::new(source)
+    }
+}
+
 impl PartialEq for CelExpression {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
@@ -155,12 +196,10 @@ pub struct SemanticMatch {
 }
 
 /// Texts that should and should not match.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SemanticExamples {
     /// Should match.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub positive: Option<Vec<String>>,
     /// Should not match.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub negative: Option<Vec<String>>,
 }

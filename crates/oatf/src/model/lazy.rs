@@ -2,10 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use regex::Regex;
+use proofhouse_expr::re2::{self, Re2Error, Re2Pattern};
 use serde_json_path::JsonPath;
-
-use crate::re2::{self, Re2Error};
 
 /// A regular expression in RE2 syntax, compiled on first use and then kept.
 ///
@@ -13,16 +11,17 @@ use crate::re2::{self, Re2Error};
 #[derive(Clone)]
 pub struct RegexPattern {
     source: Arc<str>,
-    compiled: Arc<OnceLock<Result<Regex, Re2Error>>>,
+    compiled: Arc<OnceLock<Result<Re2Pattern, Re2Error>>>,
 }
 
 impl RegexPattern {
     /// A pattern that is not compiled yet.
     ///
     /// ```
-    /// use proofhouse_oatf::RegexPattern;
+    /// use proofhouse_oatf::{MatchBudget, RegexPattern};
     /// let pattern = RegexPattern::new("id_rsa|passwd");
-    /// assert!(pattern.regex().unwrap().is_match("cat /etc/passwd"));
+    /// let budget = &mut MatchBudget::default();
+    /// assert_eq!(pattern.regex().unwrap().is_match("cat /etc/passwd", budget), Ok(true));
     /// assert!(RegexPattern::new("(?=look)").regex().is_err());
     /// ```
     #[must_use]
@@ -39,7 +38,7 @@ impl RegexPattern {
         &self.source
     }
 
-    /// The expression in the syntax of the `regex` crate, for tools that analyse it.
+    /// The expression in the syntax of the `regex` crate for bytes, for tools that analyse it.
     ///
     /// # Errors
     ///
@@ -53,9 +52,9 @@ impl RegexPattern {
     /// # Errors
     ///
     /// Returns why the expression is not RE2, or that it is too large.
-    pub fn regex(&self) -> Result<&Regex, &Re2Error> {
+    pub fn regex(&self) -> Result<&Re2Pattern, &Re2Error> {
         self.compiled
-            .get_or_init(|| re2::compile(&self.source))
+            .get_or_init(|| Re2Pattern::compile(&self.source))
             .as_ref()
     }
 }
@@ -103,12 +102,17 @@ impl Selector {
         self.regex.as_str()
     }
 
+    /// The selector as a regular expression that may not compile.
+    pub(crate) fn as_regex(&self) -> &RegexPattern {
+        &self.regex
+    }
+
     /// The selector as a regular expression.
     ///
     /// # Errors
     ///
     /// Returns why it is not one.
-    pub fn regex(&self) -> Result<&Regex, &Re2Error> {
+    pub fn regex(&self) -> Result<&Re2Pattern, &Re2Error> {
         self.regex.regex()
     }
 
@@ -121,6 +125,12 @@ impl Selector {
         self.json_path
             .get_or_init(|| parse_json_path(self.as_str()))
             .as_ref()
+    }
+}
+
+impl From<&str> for Selector {
+    fn from(source: &str) -> Self {
+        Self::new(source)
     }
 }
 
@@ -142,6 +152,17 @@ pub enum JsonPathError {
     /// It breaks the grammar of RFC 9535.
     #[error("{0}")]
     Syntax(String),
+}
+
+impl JsonPathError {
+    /// Whether only a limit of ours stands against it.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        match self {
+            Self::TooLong | Self::TooDeep | Self::TooManyDescendants => true,
+            Self::BrokenEscape | Self::Syntax(_) => false,
+        }
+    }
 }
 
 const MAX_BYTES: usize = 4096;
@@ -204,7 +225,7 @@ mod tests {
     fn clones_share_what_was_compiled() {
         let pattern = RegexPattern::new("a+");
         let clone = pattern.clone();
-        let first: *const Regex = pattern.regex().unwrap();
+        let first: *const Re2Pattern = pattern.regex().unwrap();
         assert!(std::ptr::eq(first, clone.regex().unwrap()));
         assert_eq!(pattern, clone);
         assert_ne!(pattern, RegexPattern::new("b+"));

@@ -17,6 +17,7 @@ mod verdict;
 pub use attack::{
     Attack, Classification, Correlation, Document, FrameworkMapping, Reference, Severity,
 };
+pub(crate) use condition::predicate_value;
 pub use condition::{Condition, MatchCondition, MatchEntry, MatchPredicate};
 pub(crate) use enums::closed_enum;
 pub use enums::{

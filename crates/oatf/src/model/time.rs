@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::fmt::temporal::{Pieces, PiecesOffset};
+use jiff::tz::Offset;
 
 use crate::primitives::parse_duration;
 
@@ -37,17 +39,25 @@ impl DateOrDateTime {
         if !shaped {
             return None;
         }
-        let instant = if bytes.len() == 10 {
-            text.parse::<Date>()
-                .ok()?
-                .to_zoned(TimeZone::UTC)
-                .ok()?
-                .timestamp()
+        let (civil, offset) = if bytes.len() == 10 {
+            (text.parse::<Date>().ok()?.at(0, 0, 0, 0), Offset::UTC)
         } else if matches!(bytes[10], b'T' | b't') && !text.contains('[') {
-            text.parse::<Timestamp>().ok()?
+            let pieces = Pieces::parse(text).ok()?;
+            let offset = match pieces.offset()? {
+                PiecesOffset::Zulu => Offset::UTC,
+                PiecesOffset::Numeric(numeric) => numeric.offset(),
+                _ => return None,
+            };
+            (pieces.date().to_datetime(pieces.time()?), offset)
         } else {
             return None;
         };
+        // The calendar ends a day after what the library can hold as an instant.
+        let instant = offset.to_timestamp(civil).unwrap_or(if civil.year() > 0 {
+            Timestamp::MAX
+        } else {
+            Timestamp::MIN
+        });
         Some(Self {
             text: text.to_owned(),
             instant,
@@ -60,7 +70,7 @@ impl DateOrDateTime {
         &self.text
     }
 
-    /// The instant it names; a bare date is midnight UTC.
+    /// The instant it names; a bare date is midnight UTC. The last day of the year 9999 is cut to what an instant can hold.
     #[must_use]
     pub fn instant(&self) -> Timestamp {
         self.instant
@@ -72,6 +82,12 @@ impl DateOrDateTime {
 pub struct DurationText {
     text: String,
     duration: Option<Duration>,
+}
+
+impl From<&str> for DurationText {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
 }
 
 impl DurationText {

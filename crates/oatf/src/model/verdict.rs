@@ -1,12 +1,12 @@
 //! Verdicts: what evaluation found out.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{AttackResult, IndicatorResult, Tier};
 
 /// What one indicator found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndicatorVerdict {
     /// The indicator.
     pub indicator_id: String,
@@ -24,7 +24,7 @@ pub struct IndicatorVerdict {
 }
 
 /// Whether the agent complied with the attack.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttackVerdict {
     /// The attack, when it has an id.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub struct AttackVerdict {
 }
 
 /// Counts of indicator outcomes; they add up to the number of indicators.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluationSummary {
     /// Indicators that matched.
     pub matched: usize,

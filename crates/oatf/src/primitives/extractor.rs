@@ -1,8 +1,12 @@
 //! Extractors: values captured from traffic.
 
+use proofhouse_expr::re2::MatchBudget;
 use serde_json::Value;
 
-use super::coerce_to_text;
+use super::condition::timed_out;
+use super::json::{MAX_VALUE_DEPTH, is_too_deep, to_text};
+use super::{coerce_to_text, unusable, usable};
+use crate::error::{EvaluationError, EvaluationErrorKind};
 use crate::model::{Extractor, ExtractorSource, ExtractorType};
 
 /// What `extractor` captures from `message`, which is a request or a response as `direction` says.
@@ -25,22 +29,46 @@ pub fn evaluate_extractor(
     message: &Value,
     direction: ExtractorSource,
 ) -> Option<String> {
+    let budget = &mut MatchBudget::default();
+    evaluate_extractor_within(extractor, message, direction, budget)
+        .ok()
+        .flatten()
+}
+
+/// As [`evaluate_extractor`], within a time that the caller gives; tells "nothing matched" from "could not be tried".
+///
+/// # Errors
+///
+/// Returns `regex_timeout` when the time is over, and an error when the selector does not compile or the message is too
+/// deep for a JSONPath.
+pub fn evaluate_extractor_within(
+    extractor: &Extractor,
+    message: &Value,
+    direction: ExtractorSource,
+    budget: &mut MatchBudget,
+) -> Result<Option<String>, EvaluationError> {
     if extractor.source != direction {
-        return None;
+        return Ok(None);
     }
     match extractor.r#type {
         ExtractorType::JsonPath => {
-            let path = extractor.selector.json_path().ok()?;
-            match path.query(message).first()? {
-                Value::String(text) => Some(text.clone()),
-                other => Some(other.to_string()),
+            let path = extractor.selector.json_path();
+            let path = path.map_err(|error| unusable(format!("not a JSONPath: {error}")))?;
+            if is_too_deep(message) {
+                let text = format!("the message is nested deeper than {MAX_VALUE_DEPTH} levels");
+                return Err(EvaluationError::new(
+                    EvaluationErrorKind::PathResolution,
+                    text,
+                ));
             }
+            let first = path.query(message).first();
+            Ok(first.map(|found| to_text(found).into_owned()))
         }
         ExtractorType::Regex => {
-            let regex = extractor.selector.regex().ok()?;
+            let regex = usable(extractor.selector.as_regex())?;
             let text = coerce_to_text(message);
-            let captures = regex.captures(&text)?;
-            captures.get(1).map(|group| group.as_str().to_owned())
+            let group = regex.first_group(&text, budget).map_err(timed_out)?;
+            Ok(group.map(|range| text[range].to_owned()))
         }
     }
 }

@@ -3,6 +3,7 @@
 mod condition;
 mod duration;
 mod extractor;
+mod json;
 mod path;
 mod predicate;
 mod response;
@@ -10,15 +11,16 @@ mod state;
 mod template;
 mod trigger;
 
-pub use condition::{coerce_to_text, deep_equal, evaluate_condition};
+pub use condition::{coerce_to_text, deep_equal, evaluate_condition, evaluate_condition_within};
+pub(crate) use condition::{unusable, usable};
 pub use duration::parse_duration;
-pub use extractor::evaluate_extractor;
-pub(crate) use path::any_at_wildcard_path;
+pub use extractor::{evaluate_extractor, evaluate_extractor_within};
 pub use path::{
     MAX_TRAVERSAL_DEPTH, is_simple_path, is_wildcard_path, resolve_simple_path,
     resolve_wildcard_path,
 };
-pub use predicate::evaluate_predicate;
+pub(crate) use path::{any_at_wildcard_path, is_within_depth, within_depth};
+pub use predicate::{evaluate_predicate, evaluate_predicate_within};
 pub use response::select_response;
 pub use state::{compute_effective_state, extract_protocol};
 pub(crate) use template::{TemplatePart, template_parts};

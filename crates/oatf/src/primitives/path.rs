@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::error::{EvaluationError, EvaluationErrorKind};
+
 /// How many segments a path may have before resolution gives up.
 pub const MAX_TRAVERSAL_DEPTH: usize = 64;
 
@@ -21,7 +23,7 @@ pub fn resolve_simple_path<'v>(path: &str, value: &'v Value) -> Option<&'v Value
     }
     let mut current = value;
     for (depth, segment) in path.split('.').enumerate() {
-        if depth >= MAX_TRAVERSAL_DEPTH {
+        if depth >= MAX_TRAVERSAL_DEPTH || !is_name(segment) {
             return None;
         }
         current = current.as_object()?.get(segment)?;
@@ -55,19 +57,32 @@ pub fn resolve_wildcard_path<'v>(path: &str, value: &'v Value) -> Vec<&'v Value>
 pub(crate) fn any_at_wildcard_path<'v>(
     path: &str,
     value: &'v Value,
-    mut test: impl FnMut(&'v Value) -> bool,
-) -> bool {
-    let mut found = false;
+    mut test: impl FnMut(&'v Value) -> Result<bool, EvaluationError>,
+) -> Result<bool, EvaluationError> {
+    let mut found = Ok(false);
     if is_within_depth(path) {
         visit(path, value, &mut |value| {
             found = test(value);
-            !found
+            found == Ok(false)
         });
     }
     found
 }
 
-fn is_within_depth(path: &str) -> bool {
+/// Refuses a path that resolution would give up on: whether it resolves is not known.
+pub(crate) fn within_depth(path: &str) -> Result<(), EvaluationError> {
+    if is_within_depth(path) {
+        return Ok(());
+    }
+    let message = format!("the path has more than {MAX_TRAVERSAL_DEPTH} segments");
+    Err(EvaluationError::new(
+        EvaluationErrorKind::PathResolution,
+        message,
+    ))
+}
+
+/// Whether resolution does not give up on a path.
+pub(crate) fn is_within_depth(path: &str) -> bool {
     path.bytes().filter(|b| *b == b'.').count() < MAX_TRAVERSAL_DEPTH
 }
 
@@ -87,7 +102,8 @@ fn visit<'v>(path: &str, value: &'v Value, reach: &mut dyn FnMut(&'v Value) -> b
             Some(name) => (name, true),
             None => (segment, false),
         };
-        let Some(next) = current.as_object().and_then(|object| object.get(name)) else {
+        let object = current.as_object().filter(|_| is_name(name));
+        let Some(next) = object.and_then(|object| object.get(name)) else {
             return true;
         };
         if fans_out {
@@ -189,19 +205,20 @@ mod tests {
     fn a_search_stops_at_the_first_hit() {
         let value = json!({"a": [1, 2, 3]});
         let mut seen = 0;
-        assert!(any_at_wildcard_path("a[*]", &value, |v| {
+        let found = any_at_wildcard_path("a[*]", &value, |v| {
             seen += 1;
-            *v == json!(2)
-        }));
-        assert_eq!(seen, 2);
-        assert!(!any_at_wildcard_path("a[*]", &value, |v| *v == json!(9)));
+            Ok(*v == json!(2))
+        });
+        assert_eq!((found, seen), (Ok(true), 2));
+        let found = any_at_wildcard_path("a[*]", &value, |v| Ok(*v == json!(9)));
+        assert_eq!(found, Ok(false));
         let nested = json!({"a": [{"b": [1]}, {"b": [2]}]});
         let mut seen = 0;
-        assert!(any_at_wildcard_path("a[*].b[*]", &nested, |_| {
+        let found = any_at_wildcard_path("a[*].b[*]", &nested, |_| {
             seen += 1;
-            true
-        }));
-        assert_eq!(seen, 1);
+            Ok(true)
+        });
+        assert_eq!((found, seen), (Ok(true), 1));
     }
 
     #[test]
@@ -217,7 +234,9 @@ mod tests {
         let beyond = vec!["a"; MAX_TRAVERSAL_DEPTH + 1].join(".");
         assert_eq!(resolve_simple_path(&beyond, &deeper), None);
         assert!(resolve_wildcard_path(&beyond, &deeper).is_empty());
-        assert!(!any_at_wildcard_path(&beyond, &deeper, |_| true));
+        let found = any_at_wildcard_path(&beyond, &deeper, |_| Ok(true));
+        assert_eq!(found, Ok(false));
+        assert!(within_depth(&at_limit).is_ok() && within_depth(&beyond).is_err());
     }
 
     #[test]

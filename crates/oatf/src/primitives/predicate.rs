@@ -1,8 +1,10 @@
 //! Predicates: conditions on the fields of a value, all of which must hold.
 
+use proofhouse_expr::re2::MatchBudget;
 use serde_json::Value;
 
-use super::{evaluate_condition, resolve_simple_path};
+use super::{evaluate_condition_within, resolve_simple_path, within_depth};
+use crate::error::EvaluationError;
 use crate::model::{Condition, MatchEntry, MatchPredicate};
 
 /// Whether every entry of `predicate` holds for `value`; an empty predicate does.
@@ -17,20 +19,44 @@ use crate::model::{Condition, MatchEntry, MatchPredicate};
 /// ```
 #[must_use]
 pub fn evaluate_predicate(predicate: &MatchPredicate, value: &Value) -> bool {
-    predicate
-        .entries
-        .iter()
-        .all(|(path, entry)| holds(entry, resolve_simple_path(path, value)))
+    evaluate_predicate_within(predicate, value, &mut MatchBudget::default()).unwrap_or(false)
 }
 
-fn holds(entry: &MatchEntry, resolved: Option<&Value>) -> bool {
+/// As [`evaluate_predicate`], within a time that the caller gives.
+///
+/// # Errors
+///
+/// Returns `regex_timeout` when the time is over, and an error when a regular expression does not compile or a path is
+/// too deep.
+pub fn evaluate_predicate_within(
+    predicate: &MatchPredicate,
+    value: &Value,
+    budget: &mut MatchBudget,
+) -> Result<bool, EvaluationError> {
+    for (path, entry) in predicate {
+        within_depth(path)?;
+        if !holds(entry, resolve_simple_path(path, value), budget)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn holds(
+    entry: &MatchEntry,
+    resolved: Option<&Value>,
+    budget: &mut MatchBudget,
+) -> Result<bool, EvaluationError> {
     match (entry, resolved) {
         (Condition::Operators(operators), None) => {
-            operators.exists == Some(false) && !operators.inspects_value()
+            Ok(operators.exists == Some(false) && !operators.inspects_value())
         }
-        (Condition::Equals(_), None) => false,
-        (Condition::Operators(operators), Some(_)) if operators.exists == Some(false) => false,
-        (entry, Some(value)) => evaluate_condition(entry, value),
+        (Condition::Equals(_), None) => Ok(false),
+        (Condition::Operators(operators), Some(_)) if operators.only_exists() => {
+            Ok(operators.exists == Some(true))
+        }
+        (Condition::Operators(operators), Some(_)) if operators.exists == Some(false) => Ok(false),
+        (entry, Some(value)) => evaluate_condition_within(entry, value, budget),
     }
 }
 

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::json::to_text;
 use super::resolve_simple_path;
 
 /// A piece of a template.
@@ -15,7 +16,9 @@ pub(crate) enum TemplatePart<'t> {
     Text(&'t str),
     /// `\{{`, which stands for `{{`.
     Escape,
-    /// `{{name}}`, trimmed, with the byte offset of its braces.
+    /// `{{name}}`, with the byte offset of its braces.
+    ///
+    /// Spaces are part of the name, and no extractor has such a name: the specification trims nothing.
     Reference { name: &'t str, at: usize },
     /// `{{` without an end; the rest of the text.
     Unclosed { text: &'t str, at: usize },
@@ -38,7 +41,7 @@ pub(crate) fn template_parts(template: &str) -> impl Iterator<Item = TemplatePar
             return Some(if let Some(end) = inner.find("}}") {
                 at += end + 4;
                 TemplatePart::Reference {
-                    name: inner[..end].trim(),
+                    name: &inner[..end],
                     at: start,
                 }
             } else {
@@ -98,7 +101,9 @@ fn interpolate(
     let mut out = String::with_capacity(template.len());
     for part in template_parts(template) {
         match part {
-            TemplatePart::Text(text) | TemplatePart::Unclosed { text, .. } => out.push_str(text),
+            TemplatePart::Text(text) => out.push_str(text),
+            // Escapes hold in it too.
+            TemplatePart::Unclosed { text, .. } => out.push_str(&text.replace("\\{{", "{{")),
             TemplatePart::Escape => out.push_str("{{"),
             TemplatePart::Reference { name, .. } => {
                 match resolve(name, extractors, request, response) {
@@ -128,10 +133,7 @@ fn resolve<'a>(
         (_, Some(path)) => (path, response?),
         _ => return None,
     };
-    Some(match resolve_simple_path(path, root)? {
-        Value::String(text) => Cow::Borrowed(text),
-        other => Cow::Owned(other.to_string()),
-    })
+    resolve_simple_path(path, root).map(to_text)
 }
 
 fn unresolved(name: &str) -> Diagnostic {
@@ -171,15 +173,66 @@ pub fn interpolate_value(
     (value, diagnostics)
 }
 
+/// A list or map that is being copied.
+enum Copying<'v> {
+    List(std::slice::Iter<'v, Value>, Vec<Value>),
+    Map(
+        serde_json::map::Iter<'v>,
+        Map<String, Value>,
+        Option<&'v String>,
+    ),
+}
+
+/// Copies a value with its texts replaced, without recursion.
 fn walk(value: &Value, replace: &mut dyn FnMut(&str) -> String) -> Value {
-    match value {
-        Value::String(text) if text.contains("{{") => Value::String(replace(text)),
-        Value::Array(items) => items.iter().map(|item| walk(item, replace)).collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| (key.clone(), walk(value, replace)))
-            .collect(),
-        other => other.clone(),
+    let mut open: Vec<Copying<'_>> = Vec::new();
+    let mut next = value;
+    loop {
+        let mut done = match next {
+            Value::String(text) if text.contains("{{") => Value::String(replace(text)),
+            Value::Array(items) => {
+                open.push(Copying::List(items.iter(), Vec::with_capacity(items.len())));
+                Value::Null
+            }
+            Value::Object(map) => {
+                open.push(Copying::Map(map.iter(), Map::new(), None));
+                Value::Null
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => next.clone(),
+        };
+        let mut is_new = next.is_array() || next.is_object();
+        // Hands finished values to what holds them, up to something that is not finished.
+        next = loop {
+            let Some(holder) = open.last_mut() else {
+                return done;
+            };
+            let following = match holder {
+                Copying::List(rest, copied) => {
+                    if !is_new {
+                        copied.push(done);
+                    }
+                    rest.next()
+                }
+                Copying::Map(rest, copied, key) => {
+                    if let Some(key) = key.take() {
+                        copied.insert(key.clone(), done);
+                    }
+                    rest.next().map(|(name, value)| {
+                        *key = Some(name);
+                        value
+                    })
+                }
+            };
+            if let Some(following) = following {
+                break following;
+            }
+            is_new = false;
+            done = match open.pop() {
+                Some(Copying::List(_, copied)) => Value::Array(copied),
+                Some(Copying::Map(_, copied, _)) => Value::Object(copied),
+                None => return Value::Null,
+            };
+        };
     }
 }
 
@@ -207,7 +260,7 @@ mod tests {
             ("", "", 0),
             ("plain", "plain", 0),
             ("{{a}}", "A", 0),
-            ("{{ a }}", "A", 0),
+            ("{{ a }}", "", 1),
             ("x{{a}}y{{b.c}}z", "xAyBCz", 0),
             ("{{empty}}", "", 0),
             ("{{evil}}", "{{a}}", 0),

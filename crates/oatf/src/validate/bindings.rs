@@ -13,7 +13,12 @@ const ELICITATION_ACTIONS: &[&str] = &["accept", "decline", "cancel"];
 
 pub(super) fn state_enums(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
-        for list in view.dispatch_lists().into_iter().chain(view.elicitations()) {
+        // `elicitations[].mode` is checked when a document is parsed; here for those that never were.
+        let elicitations = match check.document.source {
+            Some(_) => None,
+            None => view.elicitations(),
+        };
+        for list in view.dispatch_lists().into_iter().chain(elicitations) {
             let (key, members) = match list.key {
                 "elicitation_responses" => ("action", ELICITATION_ACTIONS),
                 "elicitations" => ("mode", ElicitationMode::NAMES),
@@ -167,7 +172,7 @@ pub(super) fn protocols_spoken(check: &mut ValidationPass<'_>) {
         .collect();
     check.each_indicator(|check, view| {
         if let Some(protocol) = &view.indicator.protocol
-            && protocol.is_known()
+            && is_identifier(protocol.as_str())
             && !spoken.is_empty()
             && !spoken.contains(protocol)
         {

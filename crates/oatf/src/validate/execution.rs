@@ -200,10 +200,13 @@ pub(super) fn explicit_modes(check: &mut ValidationPass<'_>) {
 }
 
 pub(super) fn actors(check: &mut ValidationPass<'_>) {
+    let written = &check.document.attack.execution.actors;
+    if written.as_ref().is_some_and(Vec::is_empty) {
+        check.report_key(&execution_path().key("actors"), "`actors` is empty");
+    }
     let mut seen = HashSet::new();
     check.each_actor(|check, actor| {
-        // A missing name or mode has been reported when the text was read.
-        if !actor.explicit || actor.name.is_empty() {
+        if !actor.explicit {
             return;
         }
         let path = actor.path.key("name");
@@ -234,9 +237,7 @@ pub(super) fn mode_format(check: &mut ValidationPass<'_>) {
         check_mode(check, &execution_path().key("mode"), mode);
     }
     check.each_actor(|check, actor| {
-        if let (true, Some(mode)) = (actor.explicit, actor.mode)
-            && !mode.as_str().is_empty()
-        {
+        if let (true, Some(mode)) = (actor.explicit, actor.mode) {
             check_mode(check, &actor.path.key("mode"), mode);
         }
         check_phase_modes(check, actor);

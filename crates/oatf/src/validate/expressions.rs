@@ -1,12 +1,14 @@
 //! Rules about small languages: regular expressions, CEL, JSONPath and dot-paths.
 
+use proofhouse_expr::re2::{self, Re2ErrorKind};
+#[cfg(not(feature = "cel"))]
+use proofhouse_source::DiagnosticSeverity;
 use proofhouse_source::DocPath;
 use serde_json::Value;
 
 use super::view::ValidationPass;
 use crate::model::{Condition, ExtractorType, MatchCondition};
-use crate::primitives::{is_simple_path, is_wildcard_path};
-use crate::re2;
+use crate::primitives::{MAX_TRAVERSAL_DEPTH, is_simple_path, is_wildcard_path, is_within_depth};
 
 pub(super) fn regexes(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
@@ -23,7 +25,7 @@ pub(super) fn regexes(check: &mut ValidationPass<'_>) {
             .and_then(|trigger| trigger.r#match.as_ref());
         if let Some(predicate) = predicate {
             let path = view.path.key("trigger").key("match");
-            for (field, entry) in &predicate.entries {
+            for (field, entry) in predicate {
                 if let Condition::Operators(operators) = entry
                     && let Some(regex) = &operators.regex
                 {
@@ -59,16 +61,25 @@ pub(super) fn regexes(check: &mut ValidationPass<'_>) {
         };
         check_regex(check, &path.key("regex"), regex.as_str());
     });
+    patterns_of_cel(check);
 }
 
 fn check_regex<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, regex: &str) {
-    if let Err(error) = re2::check(regex, &mut check.large_regexes) {
-        check.report_within(
-            path,
-            error.range,
-            format!("not an RE2 regular expression: {}", error.message),
-        );
+    let Err(error) = re2::check(regex, &mut check.large_regexes) else {
+        return;
+    };
+    match error.kind {
+        Re2ErrorKind::Syntax => {
+            let message = format!("not an RE2 regular expression: {}", error.message);
+            check.report_within(path, error.range, message);
+        }
+        Re2ErrorKind::Limit => over_limit(check, path, "regular expression", &error.message),
     }
+}
+
+/// What is well-formed but over a limit of ours is told under a code of ours.
+fn over_limit<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, what: &str, message: &str) {
+    check.report_limit(path, format!("the {what} is over a limit: {message}"));
 }
 
 pub(super) fn capture_groups(check: &mut ValidationPass<'_>) {
@@ -76,7 +87,7 @@ pub(super) fn capture_groups(check: &mut ValidationPass<'_>) {
         let extractors = view.phase.and_then(|phase| phase.extractors.as_deref());
         for (index, extractor) in extractors.unwrap_or_default().iter().enumerate() {
             if extractor.r#type == ExtractorType::Regex
-                && re2::captures(extractor.selector.as_str()) == Ok(false)
+                && re2::has_captures(extractor.selector.as_str()) == Ok(false)
             {
                 check
                     .report(
@@ -91,24 +102,66 @@ pub(super) fn capture_groups(check: &mut ValidationPass<'_>) {
 
 #[cfg(feature = "cel")]
 pub(super) fn cel(check: &mut ValidationPass<'_>) {
+    use proofhouse_expr::CompileErrorKind;
+
     check.each_indicator(|check, view| {
         let Some(expression) = &view.indicator.expression else {
             return;
         };
-        if let Err(error) = crate::cel::compiled(&expression.cel) {
-            let path = view.path.key("expression").key("cel");
-            let message = format!("not a CEL expression: {}", error.message);
-            match error.offset {
-                Some(at) => check.report_within(&path, at..at, message),
-                None => check.report(&path, message),
-            };
+        let path = view.path.key("expression").key("cel");
+        match crate::cel::compiled(&expression.cel) {
+            Err(error) if error.kind == CompileErrorKind::Syntax => {
+                let message = format!("not a CEL expression: {}", error.message);
+                match error.offset {
+                    Some(at) => check.report_within(&path, at..at, message),
+                    None => check.report(&path, message),
+                };
+            }
+            Err(error) => over_limit(check, &path, "expression", &error.message),
+            Ok(_) => {}
         }
     });
 }
 
-/// Without the `cel` feature there is no parser to ask.
+/// Without the `cel` feature there is no parser to ask, which must not look like an expression that passed.
 #[cfg(not(feature = "cel"))]
-pub(super) fn cel(_: &mut ValidationPass<'_>) {}
+pub(super) fn cel(check: &mut ValidationPass<'_>) {
+    check.each_indicator(|check, view| {
+        if view.indicator.expression.is_some() {
+            let path = view.path.key("expression").key("cel");
+            let message = "not checked: this build has no CEL parser (feature `cel`)";
+            check.report(&path, message).severity = DiagnosticSeverity::Warning;
+        }
+    });
+}
+
+/// The constant patterns of `matches`.
+#[cfg(feature = "cel")]
+fn patterns_of_cel(check: &mut ValidationPass<'_>) {
+    check.each_indicator(|check, view| {
+        let expression = view.indicator.expression.as_ref();
+        let Some(Ok(program)) = expression.map(|expression| crate::cel::compiled(&expression.cel))
+        else {
+            return;
+        };
+        let path = view.path.key("expression").key("cel");
+        for error in program.pattern_errors() {
+            match error.kind {
+                Re2ErrorKind::Syntax => {
+                    let message = format!("not an RE2 regular expression: {}", error.message);
+                    check.report(&path, message);
+                }
+                Re2ErrorKind::Limit => {
+                    over_limit(check, &path, "regular expression", &error.message);
+                }
+            }
+        }
+    });
+}
+
+/// V-014 says that there is no parser.
+#[cfg(not(feature = "cel"))]
+fn patterns_of_cel(_: &mut ValidationPass<'_>) {}
 
 pub(super) fn json_paths(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
@@ -117,11 +170,12 @@ pub(super) fn json_paths(check: &mut ValidationPass<'_>) {
             if extractor.r#type == ExtractorType::JsonPath
                 && let Err(error) = extractor.selector.json_path()
             {
-                let error = error.to_string();
-                check.report(
-                    &view.path.key("extractors").index(index).key("selector"),
-                    format!("not a JSONPath (RFC 9535): {error}"),
-                );
+                let path = view.path.key("extractors").index(index).key("selector");
+                if error.is_limit() {
+                    over_limit(check, &path, "JSONPath", &error.to_string());
+                } else {
+                    check.report(&path, format!("not a JSONPath (RFC 9535): {error}"));
+                }
             }
         }
     });
@@ -154,6 +208,16 @@ fn check_target<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, target: 
         } else {
             "join names of letters, digits, `_` and `-` with dots".to_owned()
         });
+    } else {
+        check_depth(check, path, target);
+    }
+}
+
+/// A path that resolution gives up on never resolves.
+fn check_depth<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, dot_path: &str) {
+    if !is_within_depth(dot_path) {
+        let message = format!("more than {MAX_TRAVERSAL_DEPTH} segments");
+        over_limit(check, path, "path", &message);
     }
 }
 
@@ -163,8 +227,8 @@ pub(super) fn variable_paths(check: &mut ValidationPass<'_>) {
             .indicator
             .expression
             .as_ref()
-            .and_then(|e| e.variables.as_deref());
-        for (name, path) in variables.unwrap_or_default() {
+            .and_then(|e| e.variables.as_ref());
+        for (name, path) in variables.into_iter().flatten() {
             if !is_simple_path(path) {
                 let shown: String = path.chars().take(60).collect();
                 check
@@ -174,6 +238,9 @@ pub(super) fn variable_paths(check: &mut ValidationPass<'_>) {
                     )
                     .help =
                     Some("bind the list and use `.exists(x, …)` in the expression".to_owned());
+            } else {
+                let at = view.path.key("expression").key("variables").key(name);
+                check_depth(check, &at, path);
             }
         }
     });
@@ -185,8 +252,8 @@ pub(super) fn variable_names(check: &mut ValidationPass<'_>) {
             .indicator
             .expression
             .as_ref()
-            .and_then(|e| e.variables.as_deref());
-        for (name, _) in variables.unwrap_or_default() {
+            .and_then(|e| e.variables.as_ref());
+        for (name, _) in variables.into_iter().flatten() {
             let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
                 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
             if !identifier {
@@ -205,7 +272,7 @@ pub(super) fn predicate_paths(check: &mut ValidationPass<'_>) {
         let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
         if let Some(predicate) = trigger.and_then(|trigger| trigger.r#match.as_ref()) {
             let path = view.path.key("trigger").key("match");
-            for (field, _) in &predicate.entries {
+            for field in predicate.keys() {
                 check_predicate_path(check, &path.key(field), field);
             }
         }
@@ -223,6 +290,8 @@ fn check_predicate_path<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, 
         check
             .report_key(path, format!("`{shown}` is not a simple dot-path"))
             .help = Some("wildcards and indices cannot be used in predicates".to_owned());
+    } else {
+        check_depth(check, path, field);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use proofhouse_source::DocPath;
 use serde_json::Value;
 
 use super::expressions::state_operators;
@@ -45,7 +46,7 @@ pub(super) fn not_empty(check: &mut ValidationPass<'_>) {
     check.each_phase(|check, _, view| {
         let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
         let predicate = trigger.and_then(|trigger| trigger.r#match.as_ref());
-        for (field, entry) in predicate.iter().flat_map(|predicate| &predicate.entries) {
+        for (field, entry) in predicate.into_iter().flatten() {
             if has_empty_options(entry) {
                 let path = view
                     .path
@@ -83,9 +84,18 @@ pub(super) fn not_empty(check: &mut ValidationPass<'_>) {
             .semantic
             .as_ref()
             .and_then(|s| s.examples.as_ref());
-        if examples.is_some_and(|e| e.positive.is_none() && e.negative.is_none()) {
-            let path = view.path.key("semantic").key("examples");
+        let Some(examples) = examples else { return };
+        let path = view.path.key("semantic").key("examples");
+        if examples.positive.is_none() && examples.negative.is_none() {
             check.report_key(&path, "`examples` needs `positive` or `negative`");
+        }
+        for (key, texts) in [
+            ("positive", &examples.positive),
+            ("negative", &examples.negative),
+        ] {
+            if texts.as_ref().is_some_and(Vec::is_empty) {
+                check.report_key(&path.key(key), format!("`{key}` is empty"));
+            }
         }
     });
 }
@@ -97,17 +107,51 @@ fn has_empty_options(condition: &Condition) -> bool {
 
 pub(super) fn pattern_has_condition(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
-        if view
-            .indicator
-            .pattern
-            .as_ref()
-            .is_some_and(|pattern| pattern.condition.is_none())
-        {
-            check
-                .report_key(&view.path.key("pattern"), "a pattern needs a condition")
-                .help = Some("for example `contains: …` or `regex: …`".to_owned());
+        let Some(pattern) = &view.indicator.pattern else {
+            return;
+        };
+        let path = view.path.key("pattern");
+        match &pattern.condition {
+            None => no_operator(check, &path, "a pattern needs a condition"),
+            Some(condition) if is_without_operators(condition) => {
+                no_operator(
+                    check,
+                    &path,
+                    "the condition has no operator, so nothing is asked",
+                );
+            }
+            Some(_) => {}
         }
     });
+    check.each_phase(|check, _, view| {
+        const MESSAGE: &str = "the condition has no operator, so nothing is asked";
+        let trigger = view.phase.and_then(|phase| phase.trigger.as_ref());
+        let predicate = trigger.and_then(|trigger| trigger.r#match.as_ref());
+        for (field, entry) in predicate.into_iter().flatten() {
+            if is_without_operators(entry) {
+                let path = view.path.key("trigger").key("match").key(field);
+                no_operator(check, &path, MESSAGE);
+            }
+        }
+        for (path, when) in view.when_predicates() {
+            for (field, condition) in when {
+                let empty = state_operators(condition)
+                    .is_some_and(|operators| operators.values().all(Value::is_null));
+                if empty {
+                    no_operator(check, &path.key(field), MESSAGE);
+                }
+            }
+        }
+    });
+}
+
+fn is_without_operators(condition: &Condition) -> bool {
+    matches!(condition, Condition::Operators(operators) if operators.is_empty())
+}
+
+fn no_operator<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, message: &str) {
+    check.report_key(path, message).help =
+        Some("for example `contains: …` or `regex: …`".to_owned());
 }
 
 /// The sides of a protocol that actors play.

@@ -85,10 +85,7 @@ pub(super) fn id_format(check: &mut ValidationPass<'_>) {
         let well_formed = ends_in_number(id, 2)
             && id
                 .rsplit_once('-')
-                .is_some_and(|(head, _)| is_attack_id(head))
-            && id
-                .strip_prefix(attack_id)
-                .is_some_and(|rest| rest.starts_with('-'));
+                .is_some_and(|(head, _)| is_attack_id(head) && head == attack_id);
         if !well_formed {
             let shown: String = id.chars().take(60).collect();
             check

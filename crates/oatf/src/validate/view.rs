@@ -201,6 +201,13 @@ impl<'d> ValidationPass<'d> {
         self.push(path, |source| source.key_span_of(path), message.into())
     }
 
+    /// Reports something well-formed that is over a limit of ours, whatever rule is being checked.
+    pub(super) fn report_limit(&mut self, path: &DocPath<'d>, message: impl Into<String>) {
+        let rule = std::mem::replace(&mut self.rule, &super::OVER_LIMIT);
+        self.report(path, message);
+        self.rule = rule;
+    }
+
     fn push(
         &mut self,
         path: &DocPath<'d>,

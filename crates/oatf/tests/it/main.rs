@@ -7,7 +7,10 @@
 )]
 
 mod bad_input;
+mod differential;
+mod differential_table;
 mod evaluation;
 mod properties;
 mod rules;
+mod seeds;
 mod vectors;

@@ -195,14 +195,7 @@ fn operators() -> BoxedStrategy<MatchCondition> {
 
 fn predicate() -> BoxedStrategy<MatchPredicate> {
     prop::collection::vec((odd_text(), condition()), 0..3)
-        .prop_map(|entries| {
-            let mut seen = HashSet::new();
-            let entries = entries
-                .into_iter()
-                .filter(|(path, _)| seen.insert(path.clone()))
-                .collect();
-            MatchPredicate { entries }
-        })
+        .prop_map(MatchPredicate::from_iter)
         .boxed()
 }
 

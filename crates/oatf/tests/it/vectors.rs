@@ -57,6 +57,16 @@ fn documents(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The texts of the public documents, scenarios and those of the suite, in order; none where the vectors are not at hand.
+pub(crate) fn public_texts() -> Vec<String> {
+    let Some(vectors) = vectors("the public documents", "") else {
+        return Vec::new();
+    };
+    let mut paths = documents(&vectors.join("oatf-scenarios"));
+    paths.extend(documents(&vectors.join("oatf-conformance/parse/valid")));
+    paths.iter().map(|path| read(path)).collect()
+}
+
 /// The text as a value, if it is YAML we read at all; what we refuse outright no schema sees.
 fn to_json(text: &str) -> Option<Value> {
     let source = Source::read(text, &ReadLimits::default()).ok()?;

@@ -133,10 +133,15 @@ fn unwrapped(value: &Value) -> Option<(A2aShape, Value)> {
         inner.is_object().then_some((*shape, inner))
     });
     let (shape, inner) = found.next()?;
-    found
-        .next()
-        .is_none()
-        .then(|| (shape, shape.translate(inner, A2aVersion::V0_3)))
+    if found.next().is_some() {
+        return None;
+    }
+    let mut legacy = shape.translate(inner, A2aVersion::V0_3);
+    // The wrapper says what it is, whatever stands inside.
+    if let Some(map) = legacy.as_object_mut() {
+        map.insert("kind".to_owned(), json!(shape.kind()));
+    }
+    Some((shape, legacy))
 }
 
 /// A result or a stream item in a generation; what is not recognised stays as it is.
@@ -189,6 +194,16 @@ mod tests {
                 assert_eq!(translate_item(from, A2aVersion::V0_3), legacy);
                 assert_eq!(translate_item(from, A2aVersion::V1_0), modern);
             }
+        }
+    }
+
+    #[test]
+    fn the_wrapper_says_what_it_is() {
+        for kind in [Value::Null, json!("other")] {
+            let wrapped = json!({"task": {"kind": kind, "task": {}}});
+            let legacy = translate_item(&wrapped, A2aVersion::V0_3);
+            assert_eq!(legacy, json!({"kind": "task", "task": {}}));
+            assert_eq!(translate_item(&legacy, A2aVersion::V0_3), legacy);
         }
     }
 

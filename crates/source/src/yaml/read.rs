@@ -12,6 +12,7 @@ use crate::diagnostic::Span;
 use crate::places::PlaceIndex;
 use crate::tree::{Entries, MappingEntry, NodeData, ScalarText, TreeNode};
 use crate::yaml::plain;
+use crate::yaml::scalar::{YamlScalar, resolve_plain};
 
 /// What the reader accepts before it refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,7 +208,18 @@ impl<'t> YamlTreeBuilder<'t> {
             }
             Event::Scalar(value, style, anchor, tag) => {
                 self.note_properties(anchor, tag.as_deref(), start, end);
-                let plain = style == ScalarStyle::Plain && !forces_text(tag.as_deref());
+                let meant = tag.as_deref().and_then(scalar_tag);
+                let plain = match meant {
+                    Some(ScalarTag::Text) => false,
+                    Some(ScalarTag::Other(_)) => true,
+                    None => style == ScalarStyle::Plain,
+                };
+                if let Some(ScalarTag::Other(name)) = meant
+                    && !fits(name, resolve_plain(&value))
+                {
+                    let message = format!("the value is not what its tag `!!{name}` says");
+                    self.fail(ReadErrorKind::Syntax, message, start, end);
+                }
                 let text = self.text_of(value, start, end);
                 self.add(TreeNode {
                     start,
@@ -217,6 +229,7 @@ impl<'t> YamlTreeBuilder<'t> {
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.note_properties(anchor, tag.as_deref(), start, end);
+                self.note_collection_tag(tag.as_deref(), "seq", start);
                 self.descend(OpenCollection {
                     start,
                     kind: OpenKind::Seq(Vec::new()),
@@ -224,6 +237,7 @@ impl<'t> YamlTreeBuilder<'t> {
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.note_properties(anchor, tag.as_deref(), start, end);
+                self.note_collection_tag(tag.as_deref(), "map", start);
                 self.descend(OpenCollection {
                     start,
                     kind: OpenKind::Map {
@@ -353,6 +367,18 @@ impl<'t> YamlTreeBuilder<'t> {
         }
     }
 
+    /// A collection may be called what it is, and nothing else.
+    fn note_collection_tag(&mut self, tag: Option<&Tag>, kind: &str, start: u32) {
+        if let Some(tag) = tag
+            && is_core(tag)
+            && !tag.suffix().is_empty()
+            && tag.suffix() != kind
+        {
+            let message = format!("the value is not what its tag `!!{}` says", tag.suffix());
+            self.fail(ReadErrorKind::Syntax, message, start, start);
+        }
+    }
+
     /// The word beginning with `mark` that stands before `start`, such as `&name`.
     fn before(&self, start: u32, mark: char) -> Option<(u32, u32)> {
         let head = &self.text[..start as usize];
@@ -415,13 +441,45 @@ fn offset(byte: Option<usize>) -> u32 {
     byte.and_then(|b| u32::try_from(b).ok()).unwrap_or(u32::MAX)
 }
 
+/// The tags of the core schema.
+const CORE_TAGS: [&str; 7] = ["str", "null", "bool", "int", "float", "seq", "map"];
+
 fn is_core(tag: &Tag) -> bool {
-    tag.is_yaml_core_schema() || (tag.handle() == "!" && tag.suffix().is_empty())
+    (tag.is_yaml_core_schema() && CORE_TAGS.contains(&tag.suffix()))
+        || (tag.handle() == "!" && tag.suffix().is_empty())
 }
 
-/// `!!str` and the bare `!` make a plain scalar a string.
-fn forces_text(tag: Option<&Tag>) -> bool {
-    tag.is_some_and(|tag| tag.suffix() == "str" || tag.suffix().is_empty())
+/// What a tag says of a scalar.
+#[derive(Clone, Copy)]
+enum ScalarTag {
+    /// `!!str` and the bare `!`: a string, however it is written.
+    Text,
+    /// Another tag of the core schema: what the text means without quotes, which must be of that kind.
+    Other(&'static str),
+}
+
+fn scalar_tag(tag: &Tag) -> Option<ScalarTag> {
+    if !is_core(tag) {
+        return None;
+    }
+    let known = CORE_TAGS.into_iter().find(|name| *name == tag.suffix());
+    Some(match known {
+        None | Some("str") => ScalarTag::Text,
+        Some(name) => ScalarTag::Other(name),
+    })
+}
+
+/// Whether a scalar is of the kind that a tag names.
+fn fits(tag: &str, scalar: YamlScalar<'_>) -> bool {
+    match scalar {
+        YamlScalar::Null => tag == "null",
+        YamlScalar::Bool(_) => tag == "bool",
+        YamlScalar::Int(_) | YamlScalar::UInt(_) => matches!(tag, "int" | "float"),
+        YamlScalar::Float(_) => tag == "float",
+        // Whether the number is of use is for others to say.
+        YamlScalar::OutOfRange(_) => matches!(tag, "int" | "float"),
+        YamlScalar::Text(_) => false,
+    }
 }
 
 fn shorten(text: &str) -> Cow<'_, str> {
@@ -476,7 +534,20 @@ mod tests {
 
     #[test]
     fn accepts_core_tags_bom_crlf_and_quoted_merge_marks() {
-        assert_eq!(kinds("a: !!str 12\nb: !!int 3\n"), []);
+        assert_eq!(
+            kinds("a: !!str 12\nb: !!int 3\nc: !!int \"3\"\nd: !!seq []\ne: !!map {}\n"),
+            []
+        );
+        for wrong in [
+            "!!int x", "!!bool 1", "!!seq {}", "!!str []", "!!map x", "!!null 0",
+        ] {
+            assert_eq!(
+                kinds(&format!("a: {wrong}\n")),
+                [ReadErrorKind::Syntax],
+                "{wrong}"
+            );
+        }
+        assert_eq!(kinds("a: !!binary eA==\n"), [ReadErrorKind::CustomTag]);
         assert_eq!(kinds("\u{feff}a: 1\r\nb: 2\r\n"), []);
         assert_eq!(kinds("\"<<\": 1\n"), []);
         assert_eq!(kinds("---\na: 1\n...\n"), []);

@@ -220,12 +220,15 @@ fn names() -> Vec<Case> {
             execution("mode: »voice_server\nphases: [{mode: voice_server, state: {}}]"),
             "attack.execution.mode",
         ),
-        case(
+        several(
             "W-003",
             "unknown protocol",
             pattern("protocol: mcp"),
-            pattern("protocol: »voice"),
-            format!("{AT}.protocol"),
+            pattern("protocol: »voice").replace('»', "»»"),
+            &[
+                ("W-003", "attack.indicators[0].protocol"),
+                ("W-005", "attack.indicators[0].protocol"),
+            ],
         ),
         case(
             "W-005",

@@ -67,7 +67,7 @@ pub(super) fn cases() -> Vec<Case> {
         several(
             "PH-103",
             "examples",
-            indicator("semantic: {intent: x, examples: {negative: []}}"),
+            indicator("semantic: {intent: x, examples: {negative: [y]}}"),
             indicator("»semantic: {intent: x, »examples: {}}"),
             &[
                 ("W-007", "attack.indicators[0].semantic"),
@@ -80,6 +80,19 @@ pub(super) fn cases() -> Vec<Case> {
             indicator("pattern: {condition: 1}"),
             indicator("»pattern: {}"),
             format!("{AT}.pattern"),
+        ),
+        case(
+            "PH-105",
+            "a target that resolution gives up on",
+            indicator(&format!(
+                "pattern: {{gt: 1, target: {}}}",
+                ["a"; 64].join(".")
+            )),
+            indicator(&format!(
+                "pattern: {{gt: 1, target: »{}}}",
+                ["a"; 65].join(".")
+            )),
+            format!("{AT}.pattern.target"),
         ),
         case(
             "PH-104",

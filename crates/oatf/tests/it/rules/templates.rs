@@ -34,7 +34,6 @@ pub(super) fn cases() -> Vec<Case> {
     let in_state = |template: &str| {
         state(&format!("a: \"{template}\""))
             .replace("{{known}}", "")
-            .replace("{{ known }}", "")
             .replace("{{default.known}}", "")
     };
     cases.extend(at(&in_state, "attack.execution.state.a"));
@@ -83,7 +82,7 @@ fn at(text: &dyn Fn(&str) -> String, path: &str) -> Vec<Case> {
         case(
             "W-004",
             path,
-            text("{{ known }}"),
+            text("{{known}}"),
             text("x »{{default.unknown}}"),
             path,
         ),

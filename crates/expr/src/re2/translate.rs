@@ -1,19 +1,17 @@
-//! RE2 regular expressions on the `regex` engine.
+//! Reads a pattern as RE2 does and writes it in the dialect of the engine.
 //!
 //! The two are close relatives, linear-time both, but not the same language: in RE2 `\d`, `\w`,
-//! `\s` and `\b` are ASCII, `[` inside a class is a character, `\Q…\E` quotes, and repetition
-//! operators do not stack. This module reads a pattern as RE2 does and writes it as the engine
-//! needs it, so that a document means the same here as in every other RE2 tool. One difference is
-//! left: `\B` beside letters beyond ASCII, because the engine has no ASCII `\B` for text.
-
-mod everyday;
+//! `\s`, `\b` and `\B` are ASCII, `[` inside a class is a character, `\Q…\E` quotes, `\p{^Lu}` negates, and
+//! repetition operators do not stack. What a document means here is what it means in every other RE2 tool.
 
 use std::fmt::Write as _;
 
-use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind};
+
+use super::everyday;
 
 /// The largest compiled size a pattern may reach.
-const SIZE_LIMIT: usize = 2 << 20;
+pub(super) const SIZE_LIMIT: usize = 2 << 20;
 /// The longest pattern that is looked at.
 const MAX_BYTES: usize = 16 << 10;
 /// The deepest nesting of groups.
@@ -25,13 +23,36 @@ const CERTAINLY_SMALL: u64 = 2_000;
 const CERTAINLY_TOO_LARGE: u64 = 300_000;
 const TOO_LARGE: &str = "too large when compiled";
 
+/// Categories of characters, as RE2 spells them.
+const CATEGORIES: &[&str] = &[
+    "C", "Cc", "Cf", "Co", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd",
+    "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z",
+    "Zl", "Zp", "Zs",
+];
+/// The named classes of ASCII.
+const ASCII_CLASSES: &[&str] = &[
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+    "space", "upper", "word", "xdigit",
+];
+
 /// Why a pattern is not an RE2 regular expression we accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Re2Error {
+    /// Whether RE2 or only we refuse it.
+    pub kind: Re2ErrorKind,
     /// What is wrong.
     pub message: String,
     /// Which bytes of the pattern are to blame.
     pub range: std::ops::Range<usize>,
+}
+
+/// Who refuses a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Re2ErrorKind {
+    /// It is not RE2.
+    Syntax,
+    /// It is RE2, but over a limit of ours: its length, the depth of its groups, or its size when compiled.
+    Limit,
 }
 
 impl std::fmt::Display for Re2Error {
@@ -44,61 +65,65 @@ impl std::error::Error for Re2Error {}
 
 /// Checks that a pattern compiles. Only the few whose size is in doubt are compiled, and no more
 /// than `budget` of them: each takes milliseconds, and a document may hold fifty thousand.
-pub(crate) fn check(pattern: &str, budget: &mut usize) -> Result<(), Re2Error> {
+///
+/// # Errors
+///
+/// Returns why it does not.
+pub fn check(pattern: &str, budget: &mut usize) -> Result<(), Re2Error> {
     if everyday::is_everyday(pattern) {
         return Ok(());
     }
-    let (translated, hir) = syntax(pattern)?;
+    let hir = parse(pattern)?;
     let states = estimate(&hir);
     if states > CERTAINLY_TOO_LARGE {
-        return Err(whole(pattern, TOO_LARGE));
+        return Err(too_large(pattern.len()));
     }
     if states > CERTAINLY_SMALL {
         let Some(left) = budget.checked_sub(1) else {
-            return Err(whole(
-                pattern,
+            return Err(limit(
+                pattern.len(),
                 "one too many large expressions in a document",
             ));
         };
         *budget = left;
-        build(pattern, &translated)?;
+        super::Re2Pattern::compile(pattern)?;
     }
     Ok(())
 }
 
 /// Whether a pattern has a capture group.
-pub(crate) fn captures(pattern: &str) -> Result<bool, Re2Error> {
-    syntax(pattern).map(|(_, hir)| hir.properties().explicit_captures_len() > 0)
+///
+/// # Errors
+///
+/// Returns why it is not RE2.
+pub fn has_captures(pattern: &str) -> Result<bool, Re2Error> {
+    parse(pattern).map(|hir| hir.properties().explicit_captures_len() > 0)
 }
 
-fn syntax(pattern: &str) -> Result<(String, regex_syntax::hir::Hir), Re2Error> {
+/// Parses a pattern into the engine's form.
+pub(super) fn parse(pattern: &str) -> Result<Hir, Re2Error> {
     let translated = translate(pattern)?;
     let hir = regex_syntax::ParserBuilder::new()
         .nest_limit(NEST_LIMIT)
+        // Only `\B` looks between the bytes of a character; see `Re2Pattern`.
+        .utf8(false)
         .build()
         .parse(&translated)
         .map_err(|error| engine_error(pattern, &error))?;
-    Ok((translated, hir))
-}
-
-/// Compiles a pattern.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, Re2Error> {
-    build(pattern, &translate(pattern)?)
-}
-
-fn build(pattern: &str, translated: &str) -> Result<Regex, Re2Error> {
-    RegexBuilder::new(translated)
-        .size_limit(SIZE_LIMIT)
-        .nest_limit(NEST_LIMIT)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => whole(pattern, TOO_LARGE),
-            other => whole(pattern, &last_line(&other.to_string())),
-        })
+    if !repeats_within(&hir, MAX_REPEAT) {
+        return Err(whole(pattern, "repetition counts above 1000 together"));
+    }
+    Ok(hir)
 }
 
 fn engine_error(pattern: &str, error: &regex_syntax::Error) -> Re2Error {
-    whole(pattern, &last_line(&error.to_string()))
+    let too_deep = matches!(error, regex_syntax::Error::Parse(error)
+        if matches!(error.kind(), regex_syntax::ast::ErrorKind::NestLimitExceeded(_)));
+    let mut found = whole(pattern, &last_line(&error.to_string()));
+    if too_deep {
+        found.kind = Re2ErrorKind::Limit;
+    }
+    found
 }
 
 /// The engine's messages draw the pattern; only the reason is wanted here.
@@ -109,14 +134,42 @@ fn last_line(message: &str) -> String {
 
 fn whole(pattern: &str, message: &str) -> Re2Error {
     Re2Error {
+        kind: Re2ErrorKind::Syntax,
         message: message.to_owned(),
         range: 0..pattern.len(),
     }
 }
 
+/// A pattern of `length` bytes is over a limit of ours.
+fn limit(length: usize, message: &str) -> Re2Error {
+    Re2Error {
+        kind: Re2ErrorKind::Limit,
+        message: message.to_owned(),
+        range: 0..length,
+    }
+}
+
+pub(super) fn too_large(length: usize) -> Re2Error {
+    limit(length, TOO_LARGE)
+}
+
+/// Whether no counts multiply to more than `left`, as RE2 demands.
+fn repeats_within(hir: &Hir, left: u32) -> bool {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) | HirKind::Class(_) => true,
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).max(1);
+            times <= left && repeats_within(&repetition.sub, left / times)
+        }
+        HirKind::Capture(capture) => repeats_within(&capture.sub, left),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().all(|part| repeats_within(part, left))
+        }
+    }
+}
+
 /// A rough upper bound on the number of states, cheap enough for every pattern.
-fn estimate(hir: &regex_syntax::hir::Hir) -> u64 {
-    use regex_syntax::hir::HirKind;
+fn estimate(hir: &Hir) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,
         HirKind::Literal(literal) => literal.0.len() as u64,
@@ -133,10 +186,15 @@ fn estimate(hir: &regex_syntax::hir::Hir) -> u64 {
     }
 }
 
-/// Rewrites an RE2 pattern in the engine's dialect.
-pub(crate) fn translate(pattern: &str) -> Result<String, Re2Error> {
+/// Rewrites an RE2 pattern in the engine's dialect, that of the `regex` crate for bytes.
+///
+/// # Errors
+///
+/// Returns what RE2 would refuse, as far as it shows without parsing.
+pub fn translate(pattern: &str) -> Result<String, Re2Error> {
     if pattern.len() > MAX_BYTES {
-        return Err(whole(pattern, &format!("longer than {MAX_BYTES} bytes")));
+        let message = format!("longer than {MAX_BYTES} bytes");
+        return Err(limit(pattern.len(), &message));
     }
     let mut reader = PatternReader {
         pattern,
@@ -166,6 +224,7 @@ impl PatternReader<'_> {
     fn error<T>(&self, from: usize, length: usize, message: &str) -> Result<T, Re2Error> {
         let to = (from + length).min(self.pattern.len());
         Err(Re2Error {
+            kind: Re2ErrorKind::Syntax,
             message: message.to_owned(),
             range: from..to,
         })
@@ -286,8 +345,7 @@ impl PatternReader<'_> {
             's' => self.out.push_str("[\\t\\n\\x0C\\r ]"),
             'S' => self.out.push_str("[^\\t\\n\\x0C\\r ]"),
             'b' => self.out.push_str("(?-u:\\b)"),
-            // The engine will not split a character, so the negation keeps to characters.
-            'B' => self.out.push_str("\\B"),
+            'B' => self.out.push_str("(?-u:\\B)"),
             'A' | 'z' => {
                 self.out.push('\\');
                 self.out.push(c);
@@ -315,17 +373,42 @@ impl PatternReader<'_> {
         Ok(())
     }
 
-    /// `\pN`, `\p{Name}` and their negations are the same in both dialects.
+    /// `\pN`, `\p{Name}`, `\p{^Name}` and their negations: a category or a script. The engine knows more properties, and
+    /// is more lenient about how they are spelled.
     fn property(&mut self, start: usize) -> Result<(), Re2Error> {
-        match self.next() {
+        let mut negated = self.pattern[start..].starts_with("\\P");
+        let from = self.at;
+        let name = match self.next() {
             Some('{') => match self.rest().find('}') {
-                Some(end) => self.at += end + 1,
+                Some(end) => {
+                    let name = &self.pattern[self.at..self.at + end];
+                    self.at += end + 1;
+                    name
+                }
                 None => return self.error(start, 3, "unclosed Unicode property"),
             },
-            Some(_) => {}
+            Some(_) => &self.pattern[from..self.at],
             None => return self.error(start, 2, "unfinished Unicode property"),
+        };
+        let name = match name.strip_prefix('^') {
+            Some(name) => {
+                negated = !negated;
+                name
+            }
+            None => name,
+        };
+        let sign = if negated { 'P' } else { 'p' };
+        if CATEGORIES.contains(&name) || name == "Any" {
+            let _ = write!(self.out, "\\{sign}{{{name}}}");
+        } else if name == "Cs" {
+            // Surrogates are no characters of a text.
+            self.out
+                .push_str(if negated { "\\p{Any}" } else { "\\P{Any}" });
+        } else if is_script_name(name) {
+            let _ = write!(self.out, "\\{sign}{{Script={name}}}");
+        } else {
+            return self.error(start, self.at - start, "unknown Unicode property");
         }
-        self.out.push_str(&self.pattern[start..self.at]);
         Ok(())
     }
 
@@ -401,6 +484,10 @@ impl PatternReader<'_> {
             if self.rest().starts_with("[:")
                 && let Some(end) = self.rest().find(":]")
             {
+                let name = &self.rest()[2..end];
+                if !ASCII_CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+                    return self.error(self.at, end + 2, "unknown class of characters");
+                }
                 self.out.push_str(&self.pattern[self.at..self.at + end + 2]);
                 self.at += end + 2;
                 continue;
@@ -461,6 +548,15 @@ impl PatternReader<'_> {
     }
 }
 
+/// Whether a name is spelled as those of scripts are, `Greek` or `Old_Italic`.
+fn is_script_name(name: &str) -> bool {
+    name.split('_').all(|word| {
+        word.starts_with(|c: char| c.is_ascii_uppercase())
+            && word.len() > 1
+            && word.bytes().all(|b| b.is_ascii_alphabetic())
+    })
+}
+
 /// Reads `{n}`, `{n,}` or `{n,m}`; anything else is literal text to RE2.
 fn parse_counts(text: &str) -> Option<((u32, Option<u32>), usize)> {
     let end = text.find('}')?;
@@ -483,7 +579,12 @@ fn parse_counts(text: &str) -> Option<((u32, Option<u32>), usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::re2::{MatchBudget, Re2Pattern};
     use proptest::prelude::*;
+
+    fn compile(pattern: &str) -> Result<Re2Pattern, Re2Error> {
+        Re2Pattern::compile(pattern)
+    }
 
     #[test]
     fn means_what_re2_means() {
@@ -524,12 +625,19 @@ mod tests {
             (r"(?P<n>a)(?<m>b)", "ab", true),
             (r"\pL\p{Greek}\PN", "aαx", true),
             (r"[\pL]+", "é", true),
+            (r"\p{^Greek}\P{^N}", "a7", true),
+            (r"[\p{^Lu}]", "A", false),
+            (r"\p{Any}\P{Cs}\p{Old_Italic}?", "ab", true),
+            (r"\p{Cs}", "a", false),
+            (r"\B", "aéa", false),
+            (r"\B", "aéé", true),
             (r"^a$|\Ab\z", "b", true),
             (r"a # b", "a # b", true),
             (r"", "x", true),
         ] {
             let regex = compile(pattern).unwrap_or_else(|e| panic!("{pattern}: {e}"));
-            assert_eq!(regex.is_match(text), expected, "{pattern} on {text:?}");
+            let found = regex.is_match(text, &mut MatchBudget::default());
+            assert_eq!(found, Ok(expected), "{pattern} on {text:?}");
             assert!(check(pattern, &mut 1).is_ok(), "{pattern}");
         }
     }
@@ -567,6 +675,12 @@ mod tests {
             ("a)", "a)", "unopened group"),
             ("*a", "*a", "missing expression"),
             (r"\p{Nope}", r"\p{Nope}", "property"),
+            (r"x\p{Alphabetic}", r"x\p{Alphabetic}", "property"),
+            (r"\p{Letter}", r"\p{Letter}", "property"),
+            (r"x\p{greek}", r"\p{greek}", "property"),
+            (r"x\p{sc=Greek}", r"\p{sc=Greek}", "property"),
+            (r"x[a[:nope:]]", "[:nope:]", "unknown class"),
+            ("(a{100}){11}", "(a{100}){11}", "together"),
         ] {
             let error = check(pattern, &mut 1).unwrap_err();
             assert!(
@@ -582,42 +696,33 @@ mod tests {
     #[test]
     fn fat_and_deep_patterns_are_refused() {
         let deep = format!("{}a{}", "(".repeat(5000), ")".repeat(5000));
-        for pattern in [
-            "(a{1000}){1000}",
-            r"(\pL{500}){500}",
-            &"a".repeat(20_000),
-            &deep,
-        ] {
+        for pattern in [r"\pL{900}", r"(\pL{30}){30}", &"a".repeat(20_000), &deep] {
             assert!(check(pattern, &mut 1).is_err());
             assert!(compile(pattern).is_err());
         }
-        assert!(
-            compile("(a{1000}){1000}")
-                .unwrap_err()
-                .message
-                .contains("too large")
-        );
+        let error = compile(r"\pL{900}").unwrap_err();
+        assert!(error.message.contains("too large") && error.kind == Re2ErrorKind::Limit);
     }
 
     #[test]
     fn only_so_many_are_compiled() {
         let mut budget = 1;
         assert!(check("a", &mut budget).is_ok());
-        assert!(check("(a{1000}){1000}", &mut budget).is_err());
+        assert!(check(r"\pL{900}", &mut budget).is_err());
         assert_eq!(budget, 1);
-        assert!(check("(a{100}){50}", &mut budget).is_ok());
+        assert!(check("([a-cx-z]{500}){2}", &mut budget).is_ok());
         assert_eq!(budget, 0);
-        let error = check("(a{100}){50}", &mut budget).unwrap_err();
+        let error = check("([a-cx-z]{500}){2}", &mut budget).unwrap_err();
         assert!(error.message.contains("too many"));
         assert!(check("a", &mut budget).is_ok());
     }
 
     #[test]
     fn counts_capture_groups() {
-        assert_eq!(captures("a(b)"), Ok(true));
-        assert_eq!(captures("(?P<n>b)"), Ok(true));
-        assert_eq!(captures("a(?:b)"), Ok(false));
-        assert!(captures("(").is_err());
+        assert_eq!(has_captures("a(b)"), Ok(true));
+        assert_eq!(has_captures("(?P<n>b)"), Ok(true));
+        assert_eq!(has_captures("a(?:b)"), Ok(false));
+        assert!(has_captures("(").is_err());
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! Tells the patterns that are plainly valid and small, so that loading a document parses few.
 //!
 //! Most patterns in documents are a few words, alternatives and classes. Those are recognised here
-//! in one pass. Anything unusual is not judged but left to the parser; a property test in the parent
-//! module checks that nothing passes here that does not compile.
+//! in one pass. Anything unusual is not judged but left to the parser; a property test of
+//! `translate` checks that nothing passes here that does not compile.
 
 /// The longest pattern that is recognised.
 const MAX_BYTES: usize = 512;

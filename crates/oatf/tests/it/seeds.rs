@@ -1,0 +1,390 @@
+//! Sentences of the specification that were once read wrongly, one test each.
+
+use std::collections::HashMap;
+
+use proofhouse_oatf::{
+    Attack, CelContext, CelEvaluator, Condition, DateOrDateTime, DefaultCelEvaluator, Document,
+    EvaluationErrorKind, ExtractorSource, Fragment, Indicator, IndicatorResult, MatchCondition,
+    PatternMatch, ReadLimits, RegexPattern, check, coerce_to_text, deep_equal, evaluate_condition,
+    evaluate_extractor, evaluate_indicator, evaluate_pattern, interpolate_template,
+    interpolate_value, load, parse, resolve_simple_path, resolve_wildcard_path, validate,
+};
+use serde_json::{Value, json};
+
+const EXECUTION: &str = "  execution: {mode: mcp_server, state: {tools: []}}\n";
+
+fn document(body: &str) -> String {
+    format!("oatf: \"0.1\"\nattack:\n  id: ACME-003\n{EXECUTION}{body}")
+}
+
+fn with_cel(cel: &str, variables: &str) -> String {
+    let cel = serde_json::to_string(cel).unwrap();
+    document(&format!(
+        "  indicators:\n    - {{target: '', expression: {{cel: {cel}, variables: {{{variables}}}}}}}\n"
+    ))
+}
+
+/// The codes of everything that is wrong or doubtful.
+fn codes(text: &str) -> Vec<&'static str> {
+    let findings = check(text, &ReadLimits::default());
+    findings.into_iter().map(|finding| finding.code).collect()
+}
+
+fn judge(text: &str, message: &Value) -> (IndicatorResult, Option<String>) {
+    let loaded = load(text).unwrap();
+    let indicator = &loaded.document.attack.indicators()[0];
+    let verdict = evaluate_indicator(indicator, message, Some(&DefaultCelEvaluator), None);
+    (verdict.result, verdict.evidence)
+}
+
+/// V-014: "every CEL expression parses". What other implementations of CEL do not parse is no CEL.
+#[test]
+fn expressions_are_plain_cel() {
+    for cel in [
+        "has(v)",
+        "!has( v ) || true",
+        "[1].all(x, has(x))",
+        "message.`odd key` == 1",
+        "message.a == 'one\ntwo'",
+        "message.a == r'one\ntwo'",
+        "message.a == \"one\rtwo\"",
+        "__h(v)",
+    ] {
+        let found = codes(&with_cel(cel, "v: arguments.secret"));
+        let expected: &[&str] = if cel == "__h(v)" { &[] } else { &["V-014"] };
+        assert_eq!(found, expected, "{cel}");
+    }
+    for cel in [
+        "has(message.v)",
+        "message.a == '''one\ntwo'''",
+        "message.a == 'x\\ny'",
+    ] {
+        assert_eq!(codes(&with_cel(cel, "")), [] as [&str; 0], "{cel}");
+    }
+}
+
+/// §4.3 binds "the result"; vector EVAL-CEL-09 shows that there is null where nothing is at the path.
+#[test]
+fn a_variable_without_a_value_is_null() {
+    let missing = json!({"arguments": {}});
+    let text = with_cel("v == null", "v: arguments.secret");
+    assert_eq!(judge(&text, &missing).0, IndicatorResult::Matched);
+    let guarded = with_cel(
+        "has(message.arguments.secret) && v != 'x'",
+        "v: arguments.secret",
+    );
+    assert_eq!(judge(&guarded, &missing).0, IndicatorResult::NotMatched);
+}
+
+/// §2.6a: a name "must match `[a-z][a-z0-9_]*`", a mode the convention; the schema wants one actor at least.
+#[test]
+fn actors_have_names_and_modes() {
+    let nameless = "{name: \"\", mode: \"\", phases: [{state: {}}]}";
+    let text =
+        format!("oatf: \"0.1\"\nattack:\n  execution:\n    actors: [{nameless}, {nameless}]\n");
+    let found = codes(&text);
+    assert!(
+        found.contains(&"V-031") && found.contains(&"V-034"),
+        "{found:?}"
+    );
+    let text = "oatf: \"0.1\"\nattack:\n  execution:\n    actors: []\n";
+    assert_eq!(codes(text), ["V-031"]);
+}
+
+fn regex_indicator(regex: &str) -> Indicator {
+    let condition = MatchCondition {
+        regex: Some(RegexPattern::new(regex)),
+        ..MatchCondition::default()
+    };
+    Indicator {
+        id: Some("x".to_owned()),
+        pattern: Some(PatternMatch {
+            target: Some(String::new()),
+            condition: Some(Condition::Operators(Box::new(condition))),
+            ..PatternMatch::default()
+        }),
+        ..Indicator::default()
+    }
+}
+
+/// §4.2: "If a regex condition exceeds the tool's match time limit, return `regex_timeout`."
+#[test]
+fn a_slow_regex_times_out() {
+    let mut bits = 1_u64;
+    let text: String = (0..700_000)
+        .map(|_| {
+            bits ^= bits << 13;
+            bits ^= bits >> 7;
+            bits ^= bits << 17;
+            if bits & 1 == 0 { '0' } else { '1' }
+        })
+        .collect();
+    let indicator = regex_indicator("1[01]{900}2");
+    let pattern = indicator.pattern.as_ref().unwrap();
+    let error = evaluate_pattern(pattern, &json!(text)).unwrap_err();
+    assert_eq!(error.kind, EvaluationErrorKind::RegexTimeout);
+    let verdict = evaluate_indicator(&indicator, &json!(text), None, None);
+    assert_eq!(verdict.result, IndicatorResult::Error);
+    // Many values have one limit together.
+    let parts: Vec<&str> = (0..700).map(|n| &text[n * 1000..][..1000]).collect();
+    let mut many = indicator.pattern.clone().unwrap();
+    many.target = Some("parts[*]".to_owned());
+    let error = evaluate_pattern(&many, &json!({"parts": parts})).unwrap_err();
+    assert_eq!(error.kind, EvaluationErrorKind::RegexTimeout);
+}
+
+/// §5.3: "Patterns MUST be compiled with RE2 semantics", those of CEL's `matches` too.
+#[test]
+fn matches_is_re2() {
+    for (cel, expected) in [
+        ("'٣'.matches('\\\\d')", false),
+        ("'é'.matches('\\\\w')", false),
+        ("'café'.matches('\\\\bcaf\\\\b')", true),
+        ("'[a'.matches('[[]a')", true),
+        ("'a.b'.matches('\\\\Qa.b\\\\E')", true),
+        ("'a'.matches('\\\\p{^Lu}')", true),
+        ("'aéa'.matches('\\\\B')", false),
+        ("'éé'.matches('\\\\B')", true),
+    ] {
+        let result = DefaultCelEvaluator.evaluate(cel, &CelContext::new());
+        assert_eq!(result, Ok(json!(expected)), "{cel}");
+    }
+    for (regex, text, expected) in [
+        (r"\p{^Lu}", "A", false),
+        (r"\P{^Lu}", "A", true),
+        (r"[\p{^Lu}]", "a", true),
+        (r"x\B", "x1", true),
+        (r"\B", "aéa", false),
+    ] {
+        let pattern = regex_indicator(regex).pattern.unwrap();
+        assert_eq!(
+            evaluate_pattern(&pattern, &json!(text)),
+            Ok(expected),
+            "{regex}"
+        );
+    }
+}
+
+/// V-013 covers the patterns of expressions; what is over our own limits is told, under our own code.
+#[test]
+fn patterns_of_expressions_are_checked() {
+    for (cel, code) in [
+        ("message.a.matches('(?=a)')", "V-013"),
+        ("message.a.matches('a++')", "V-013"),
+        ("message.a.matches('\\\\p{Alphabetic}')", "V-013"),
+        ("message.a.matches('(\\\\pL{400})')", "PH-105"),
+    ] {
+        assert_eq!(codes(&with_cel(cel, "")), [code], "{cel}");
+    }
+}
+
+/// The words of a long text beyond ASCII are found within the time limit.
+#[test]
+fn word_boundaries_are_quick_beyond_ascii() {
+    let text = json!("zażółć gęślą jaźń ".repeat(10_000));
+    let mut context = CelContext::new();
+    context.bind("message", &text);
+    let cel = r"message.matches(r'(?i)\b(not|none|denied|refus\w*|declin\w*|reject\w*)\b')";
+    assert_eq!(
+        DefaultCelEvaluator.evaluate(cel, &context),
+        Ok(json!(false))
+    );
+}
+
+/// §6.1: "The evaluator MUST return a type error (not crash) when the expression produces a non-boolean".
+#[test]
+fn the_evaluator_itself_refuses_what_is_not_a_boolean() {
+    let error = DefaultCelEvaluator
+        .evaluate("1 + 1", &CelContext::new())
+        .unwrap_err();
+    assert_eq!(error.kind, EvaluationErrorKind::TypeError);
+}
+
+/// §6.1: "`unsupported_method` when an expression calls an unsupported function".
+#[test]
+fn functions_of_other_libraries_are_unsupported() {
+    for cel in [
+        "sets.contains([1, 2], [1])",
+        "sets.equivalent([1], [1])",
+        "math.greatest(1, 2) > 1",
+    ] {
+        let error = DefaultCelEvaluator
+            .evaluate(cel, &CelContext::new())
+            .unwrap_err();
+        assert_eq!(error.kind, EvaluationErrorKind::UnsupportedMethod, "{cel}");
+    }
+}
+
+/// V-024: the part before the final `-NN` equals `attack.id`.
+#[test]
+fn indicator_ids_extend_their_attack_exactly() {
+    for (id, valid) in [
+        ("ACME-003-02", true),
+        ("ACME-003-001-02", false),
+        ("ACME-0031-02", false),
+    ] {
+        let text = document(&format!(
+            "  indicators: [{{id: {id}, target: a, pattern: {{contains: x}}}}]\n"
+        ));
+        let expected: &[&str] = if valid { &[] } else { &["V-024"] };
+        assert_eq!(codes(&text), expected, "{id}");
+    }
+}
+
+/// §2.1: "An ISO 8601 date (YYYY-MM-DD)"; the last day of the calendar is one.
+#[test]
+fn the_last_day_is_a_date() {
+    for date in [
+        "9999-12-31",
+        "9999-12-31T23:59:59Z",
+        "9999-12-31T00:00:00-12:00",
+        "0001-01-01",
+    ] {
+        assert!(DateOrDateTime::parse(date).is_some(), "{date}");
+        assert!(
+            load(&document(&format!("  created: \"{date}\"\n"))).is_ok(),
+            "{date}"
+        );
+    }
+    assert!(DateOrDateTime::parse("9999-12-32").is_none());
+}
+
+/// §2.20: "unknown values MUST be rejected during parsing (`unknown_variant`)".
+#[test]
+fn elicitation_modes_are_a_closed_enumeration() {
+    let text = "oatf: \"0.1\"\nattack:\n  execution:\n    mode: mcp_server\n    state:\n      elicitations:\n        \
+                - {message: m, mode: forn}\n";
+    let errors = parse(text).unwrap_err();
+    assert_eq!(errors[0].kind.as_str(), "unknown_variant");
+    assert_eq!(
+        errors[0].path.as_deref(),
+        Some("attack.execution.state.elicitations[0].mode")
+    );
+    assert_eq!(codes(text), ["V-005"]);
+    assert!(parse(&text.replace("forn", "'{{kind}}'")).is_ok());
+    assert!(parse(&text.replace("mcp_server", "voice_server")).is_ok());
+}
+
+/// V-020 forbids custom tags; those of the core schema mean what YAML says.
+#[test]
+fn core_tags_are_obeyed_or_refused() {
+    let version = |text: &str| {
+        let text = document(&format!("  version: {text}\n"));
+        parse(&text).map(|document| document.attack.version)
+    };
+    assert_eq!(version("!!int \"7\"").unwrap(), Some(7));
+    assert!(version("!!str 7").is_err());
+    assert!(version("!!int \"seven\"").is_err());
+    assert!(version("!!bool 7").is_err());
+}
+
+/// §5.5: every `\{{` is replaced first, and restored to `{{` at the end.
+#[test]
+fn escapes_hold_in_what_is_never_closed() {
+    let text = |template| interpolate_template(template, &HashMap::new(), None, None).0;
+    assert_eq!(text(r"{{a\{{b"), "{{a{{b");
+    assert_eq!(text(r"\{{a\{{b"), "{{a{{b");
+}
+
+/// §5.1: segments are `[a-zA-Z0-9_-]+`; "numeric indexing is not supported".
+#[test]
+fn resolvers_know_no_other_segments() {
+    let value = json!({"tools[0]": 1, "[*]": [2], "": [3], "a b": 4, "tools[*]": 5, "é": 6});
+    for path in ["tools[0]", "[*]", "a b", ".", "tools[*]", "é"] {
+        assert_eq!(resolve_simple_path(path, &value), None, "{path}");
+        assert_eq!(
+            resolve_wildcard_path(path, &value),
+            [] as [&Value; 0],
+            "{path}"
+        );
+    }
+}
+
+/// §2.11: "At least one operator MUST be present."
+#[test]
+fn a_condition_without_operators_holds_for_nothing() {
+    let empty = Condition::Operators(Box::default());
+    assert!(!evaluate_condition(&empty, &json!("x")));
+    let pattern = PatternMatch {
+        target: Some(String::new()),
+        condition: Some(empty),
+        ..PatternMatch::default()
+    };
+    assert!(evaluate_pattern(&pattern, &json!("x")).is_err());
+    for pattern in ["{contains: }", "{condition: {contains: null}}"] {
+        let text = document(&format!(
+            "  indicators: [{{target: a, pattern: {pattern}}}]\n"
+        ));
+        assert!(load(&text).is_err(), "{pattern}: {:?}", codes(&text));
+    }
+    let text = "oatf: \"0.1\"\nattack:\n  execution:\n    mode: mcp_server\n    phases:\n      \
+                - {state: {}, trigger: {event: tools/call, match: {name: {contains: }}}}\n      - {}\n";
+    assert!(load(text).is_err(), "{:?}", codes(text));
+}
+
+/// A value built in a program may be nested deeper than any stack is.
+#[test]
+fn deep_values_do_not_exhaust_the_stack() {
+    fn deep(levels: usize) -> Value {
+        let mut value = json!("end");
+        for level in 0..levels {
+            // The macro would copy it, by recursion.
+            value = if level % 2 == 0 {
+                Value::Array(vec![value])
+            } else {
+                Value::Object(std::iter::once(("a".to_owned(), value)).collect())
+            };
+        }
+        value
+    }
+    fn bury(mut value: Value) {
+        loop {
+            value = match value {
+                Value::Array(mut items) => items.pop().unwrap_or_default(),
+                Value::Object(map) => map
+                    .into_iter()
+                    .next()
+                    .map(|(_, value)| value)
+                    .unwrap_or_default(),
+                _ => return,
+            };
+        }
+    }
+    let (one, two) = (deep(30_000), deep(30_000));
+    assert!(deep_equal(&one, &two));
+    assert!(coerce_to_text(&one).contains("[\"end\"]"));
+    let pattern = PatternMatch::default();
+    assert!(evaluate_pattern(&pattern, &one).is_err());
+    assert_eq!(
+        evaluate_pattern(&regex_indicator("end").pattern.unwrap(), &one),
+        Ok(true)
+    );
+    let (filled, _) = interpolate_value(&one, &HashMap::new(), None, None);
+    assert!(deep_equal(&filled, &one));
+    for selector in ["$..a", "$[0].a"] {
+        let extractor = proofhouse_oatf::Extractor::from_value(&json!({
+            "name": "x", "source": "request", "type": "json_path", "selector": selector,
+        }))
+        .unwrap();
+        let _ = evaluate_extractor(&extractor, &one, ExtractorSource::Request);
+    }
+    let mut context = CelContext::new();
+    context.bind("message", &one);
+    let _ = DefaultCelEvaluator.evaluate("message == message", &context);
+    for value in [one, two, filled] {
+        bury(value);
+    }
+}
+
+/// A document that was built in a program is held to the same rules.
+#[test]
+fn rules_hold_without_a_source() {
+    let mut attack = Attack {
+        indicators: Some(vec![regex_indicator("x")]),
+        ..Attack::default()
+    };
+    attack.execution.mode = Some("mcp_server".into());
+    attack.execution.actors = Some(Vec::new());
+    let result = validate(&Document::new(attack));
+    assert!(result.errors.iter().any(|error| error.rule == "V-031"));
+}
