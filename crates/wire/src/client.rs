@@ -18,6 +18,7 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::WireLimits;
+use crate::circuit_breaker::CircuitBreaker;
 use crate::connect::{ConnectTimedOut, Connections, Pieces, Reach, RequestBody, connections};
 use crate::guard::{AddressDenied, AddressGuard};
 use crate::proxy::ProxySettings;
@@ -34,6 +35,7 @@ pub struct Client {
     inner: Arc<Connections>,
     pub(crate) limits: WireLimits,
     pub(crate) timers: Arc<Timers>,
+    circuits: Arc<CircuitBreaker>,
     guard: Option<Arc<dyn AddressGuard>>,
 }
 
@@ -171,8 +173,15 @@ impl Client {
             inner,
             limits,
             timers: Arc::default(),
+            circuits: Arc::default(),
             guard,
         })
+    }
+
+    /// Which hosts nobody answers at, for those who want to wait for them.
+    #[must_use]
+    pub fn circuits(&self) -> &CircuitBreaker {
+        &self.circuits
     }
 
     /// Addresses in a URL are never looked up, so the resolver does not see them.

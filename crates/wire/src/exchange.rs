@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use url::Url;
 
 use crate::client::{Client, ClientError, piece_of};
+use crate::retry::{RetryAfter, RetryCause};
 
 /// A whole response.
 #[derive(Debug, Clone)]
@@ -21,6 +22,24 @@ pub struct HttpResponse {
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
+}
+
+impl HttpResponse {
+    /// A header's text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// What its status means for another attempt, with the seconds that the server asks to wait. A date
+    /// is left aside: it depends on two clocks.
+    #[must_use]
+    pub fn retry_cause(&self) -> RetryCause {
+        RetryCause::Status {
+            code: self.status.as_u16(),
+            retry_after: RetryAfter::of(&self.headers).and_then(RetryAfter::delay),
+        }
+    }
 }
 
 impl Client {

@@ -5,8 +5,11 @@
 //! is free: a caller may write any bytes, also those that no library would send.
 
 mod blocking;
+mod circuit_breaker;
 pub mod client;
 mod connect;
+mod egress;
+pub mod encoding;
 mod exchange;
 pub mod files;
 pub mod fnv;
@@ -23,10 +26,13 @@ mod slow_client;
 pub mod sse;
 pub mod sync;
 mod timers;
+pub mod webhook;
 pub mod write_files;
 
 pub use blocking::Blocking;
 pub use bytes::Bytes;
+pub use circuit_breaker::{CircuitBreaker, CircuitOpen, CircuitPass};
+pub use egress::{EgressDenied, EgressPolicy};
 pub use exchange::HttpResponse;
 pub use guard::{AddressDenied, AddressGuard};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
