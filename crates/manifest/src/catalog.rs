@@ -8,6 +8,7 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity, Span, did_you_mean};
 use super::agent::{Agent, Binding, Capability, MiddlewareStep, StepAction};
 use super::bundle::{Bundle, Manifest};
 use super::model::Tool;
+use super::reach::{self, ReachableFunctions};
 use super::triggers::{EventTrigger, Schedule};
 
 /// The manifests that are there, from one file or many.
@@ -169,6 +170,7 @@ impl Catalog {
         let mut check = CatalogCheck {
             catalog: self,
             agent,
+            functions: ReachableFunctions::of(self, agent),
             findings: Vec::new(),
         };
         for (reference, grant) in &agent.capabilities {
@@ -183,6 +185,7 @@ impl Catalog {
 struct CatalogCheck<'a> {
     catalog: &'a Catalog,
     agent: &'a Agent,
+    functions: ReachableFunctions,
     findings: Vec<Diagnostic>,
 }
 
@@ -231,6 +234,13 @@ impl CatalogCheck<'_> {
             Some(Referent::Tool(tool)) => {
                 self.bindings_of(&tool, &rules.bindings, span, rules.include.as_deref());
                 self.names(&tool, rules, span);
+                for (event, name) in reach::unbound(&tool, rules) {
+                    let message = format!(
+                        "the event `{event}` of `{reference}` needs `{name}`, which has neither a binding nor a default"
+                    );
+                    let help = Some(format!("add `bindings: {{{name}: …}}`"));
+                    self.push(DiagnosticSeverity::Warning, "TM-035", span, message, help);
+                }
             }
             Some(Referent::Agent(other)) => {
                 let declared = other.parameters.properties();
@@ -365,6 +375,27 @@ impl CatalogCheck<'_> {
 
     fn steps<'s>(&mut self, steps: impl Iterator<Item = &'s MiddlewareStep>) {
         for step in steps {
+            for name in self.functions.missing(step) {
+                let near = did_you_mean(name, self.functions.known());
+                let help = match near {
+                    Some(near) => Some(format!("did you mean `{near}`?")),
+                    None => {
+                        let begin = format!("{name}_");
+                        let its = self.functions.known().filter(|one| one.starts_with(&begin));
+                        let its: Vec<String> = its.map(|one| format!("`{one}`")).collect();
+                        (!its.is_empty()).then(|| format!("its functions are {}", its.join(", ")))
+                    }
+                };
+                let message =
+                    format!("the agent has no function `{name}`, so no call of it is ever counted");
+                self.push(
+                    DiagnosticSeverity::Warning,
+                    "TM-036",
+                    step.span,
+                    message,
+                    help,
+                );
+            }
             let StepAction::Invoke {
                 tool,
                 action,

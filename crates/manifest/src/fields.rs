@@ -52,6 +52,9 @@ pub(super) const TYPES: [&str; 5] = ["tool", "agent", "trigger", "schedule", "bu
 /// The methods of an HTTP call.
 pub const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
+/// What `idle_eviction` may say.
+pub(crate) const IDLE_EVICTION: &[&str] = &["allowed", "never"];
+
 pub(super) static TOOL: TypeSpec = TypeSpec {
     name: "Tool",
     doc: "A tool: actions an agent can take, and events that can reach it.",
@@ -68,7 +71,7 @@ const ACTION_BLOCK: Kind = Kind::Type(&ACTION);
 const EVENT_BLOCK: Kind = Kind::Type(&EVENT);
 
 /// The keys of a tool that are no blocks of backends.
-const TOOL_FIELDS: [FieldSpec; 9] = [
+const TOOL_FIELDS: [FieldSpec; 10] = [
     needed(
         "kind",
         Kind::Text,
@@ -85,6 +88,11 @@ const TOOL_FIELDS: [FieldSpec; 9] = [
         "synchronous",
         Kind::Flag,
         "Whether actions run while the task waits; false when absent.",
+    ),
+    field(
+        "idle_eviction",
+        Kind::Choice(IDLE_EVICTION),
+        "Whether sessions and servers of a task that sleeps may be ended until its next call; allowed when absent.",
     ),
     field(
         "settings",
@@ -219,6 +227,11 @@ pub(super) static POLL: TypeSpec = TypeSpec {
             "detect",
             CEL_TEXT,
             "CEL over response, poll and parameters that gives the new items.",
+        ),
+        field(
+            "key",
+            CEL_TEXT,
+            "CEL over item: what fired under the same key does not fire again. Without it, each item fires.",
         ),
         field("interval", DURATION, "How often; 60s when absent."),
     ],

@@ -12,6 +12,7 @@ mod model;
 mod mount;
 mod names;
 mod parameters;
+mod reach;
 mod receive;
 pub mod schedule;
 mod schema;
@@ -27,7 +28,7 @@ pub use bundle::{Bundle, BundleLimits, Manifest, OtherManifest};
 pub use catalog::{Catalog, Referent};
 pub use execute::{
     BackendKind, CelCall, DescriptionPlace, Execute, HttpCall, KubernetesJob, Mcp, McpTransport,
-    OpenApi, SessionSpec, SharedBlocks,
+    OpenApi, OperationPattern, SessionSpec, SharedBlocks,
 };
 pub use fields::METHODS;
 pub use model::{
@@ -39,11 +40,14 @@ pub use schema::{
     agent_json_schema, agent_reference, json_schema, reference, schedule_json_schema,
     schedule_reference, trigger_json_schema, trigger_reference,
 };
+pub use texts::compiler;
 pub use triggers::{EventTrigger, Schedule, TriggerSource};
 
 /// The codes whose findings are never errors: worth a look, and the manifest is fit for use. `TM-017` can
 /// be either.
-pub const WARNING_CODES: &[&str] = &["TM-002", "TM-018", "TM-025", "TM-031", "TM-032", "TM-033"];
+pub const WARNING_CODES: &[&str] = &[
+    "TM-002", "TM-018", "TM-025", "TM-031", "TM-032", "TM-033", "TM-034", "TM-035", "TM-036",
+];
 
 /// The codes of findings about manifests, and what each means.
 ///
@@ -138,5 +142,17 @@ pub const CODES: &[(&str, &str)] = &[
     (
         "TM-033",
         "Nobody has to sign the webhooks of a tool: no secret is configured for it.",
+    ),
+    (
+        "TM-034",
+        "A poll has no `key` and does not ask what is newer: what is listed fires at every poll.",
+    ),
+    (
+        "TM-035",
+        "A poll or a push channel needs a parameter that the agent does not bind and that has no default.",
+    ),
+    (
+        "TM-036",
+        "A rule counts calls of a function that the agent does not have: it never counts one.",
     ),
 ];

@@ -20,6 +20,8 @@ pub struct Tool {
     pub description: String,
     /// Whether actions run while the task waits.
     pub synchronous: bool,
+    /// Whether its sessions and servers stay while a task sleeps, however long that is.
+    pub is_never_evicted: bool,
     /// What the operator configures, if the tool says.
     pub settings: Option<ParameterSchema>,
     /// Parameters of every action and event.
@@ -128,6 +130,8 @@ pub struct Poll {
     pub call: HttpCall,
     /// Which items are new.
     pub detect: Program,
+    /// What an item is told from others by; without it, each that `detect` gives fires.
+    pub key: Option<Program>,
     /// How often.
     pub interval: Duration,
 }

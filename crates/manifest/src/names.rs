@@ -147,7 +147,7 @@ impl DeclaredNames {
             return Some(Unknown {
                 code: "TM-017",
                 warning: true,
-                message: format!("the tool declares no settings, so `{full}` cannot be checked"),
+                message: format!("the tool declares no settings, so it is not given `{full}`"),
                 help: Some(format!("declare it: settings.properties.{full}")),
             });
         };

@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+use proofhouse_expr::{Compiler, ExprLimits};
 use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, PathSegment, did_you_mean};
+use serde_json::Value;
 
 use super::decode::ManifestDecoder;
 use super::execute::http::{HTTP, HttpCall};
@@ -14,6 +17,32 @@ use super::names::ReferenceSite;
 
 /// How often a poll asks when it does not say.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a time is with milliseconds in UTC.
+const WRITTEN: usize = "2026-01-01T00:00:00.000Z".len();
+/// Where a number since 1970 counts milliseconds: as seconds, this is the year 5138.
+const FIRST_MILLISECONDS: f64 = 1e11;
+
+/// A time as `poll.last_fetched_at` is written, so that the two can be compared: a text with any offset, or seconds or
+/// milliseconds since 1970. What is no time stays as it is.
+fn instant(value: &Value) -> Value {
+    let read = match value {
+        // It is written so already, as most are.
+        Value::String(text) if text.len() == WRITTEN && text.ends_with('Z') => None,
+        Value::String(text) => text.parse::<Timestamp>().ok(),
+        Value::Number(number) => number.as_f64().and_then(|count| {
+            let seconds = if count.abs() < FIRST_MILLISECONDS {
+                count
+            } else {
+                count / 1_000.0
+            };
+            SignedDuration::try_from_secs_f64(seconds)
+                .ok()
+                .and_then(|since| Timestamp::from_duration(since).ok())
+        }),
+        _ => None,
+    };
+    read.map_or_else(|| value.clone(), |read| format!("{read:.3}").into())
+}
 
 impl<'s> ManifestDecoder<'s> {
     pub(super) fn event(&mut self, node: NodeRef<'s>) -> Option<ToolEvent> {
@@ -180,8 +209,20 @@ impl<'s> ManifestDecoder<'s> {
             response_path: None,
         };
         let detect = fields.read("detect", |decoder, node| {
-            decoder.cel(node, &["response", "poll", "parameters"])
+            let compiler = Compiler::new(ExprLimits::default());
+            let compiler = compiler.comparing("poll", "last_fetched_at", instant);
+            decoder.cel_with(node, &["response", "poll", "parameters"], &compiler)
         });
+        let key = fields.read("key", |decoder, node| decoder.cel(node, &["item"]));
+        if let (None, Some(detect)) = (&key, &detect)
+            && detect.variables().eq(["response"])
+        {
+            let message = "`detect` does not ask what is newer than `poll.last_fetched_at`, so what is listed fires at \
+                           every poll"
+                .to_owned();
+            let help = "compare with `poll.last_fetched_at`, or add `key`, such as `key: item.id`";
+            fields.reader.warn("TM-034", message, Some(help.to_owned()));
+        }
         let interval = fields
             .read("interval", ManifestDecoder::duration)
             .unwrap_or(DEFAULT_INTERVAL);
@@ -191,6 +232,7 @@ impl<'s> ManifestDecoder<'s> {
             filter,
             call,
             detect: detect?,
+            key,
             interval,
         }))
     }

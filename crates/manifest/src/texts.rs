@@ -170,7 +170,7 @@ impl<'s> ManifestDecoder<'s> {
 
     /// A CEL expression that may read these variables.
     pub(super) fn cel(&mut self, node: NodeRef<'s>, variables: &[&str]) -> Option<Program> {
-        self.cel_with(node, variables, &Compiler::new(ExprLimits::default()))
+        self.cel_with(node, variables, &compiler())
     }
 
     /// A CEL expression that may also call what this compiler knows.
@@ -247,4 +247,10 @@ impl<'s> ManifestDecoder<'s> {
         }
         parsed
     }
+}
+
+/// A compiler for the expressions of manifests: CEL, and `has(name)` of a variable, which people write about `event`.
+#[must_use]
+pub fn compiler() -> Compiler {
+    Compiler::new(ExprLimits::default()).extended()
 }

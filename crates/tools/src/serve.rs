@@ -290,7 +290,11 @@ impl Tasks {
                     self.note_once(bound, &complaint);
                     call.sink.log(McpLogLevel::Error, name, &error.to_json());
                     match self.scope {
-                        ToolScope::Session => *lock(&bound.dead) = Some(error.clone()),
+                        ToolScope::Session if error.is_final() => {
+                            *lock(&bound.dead) = Some(error.clone());
+                        }
+                        // The host may answer again, and other hosts of the tool may answer now.
+                        ToolScope::Session => {}
                         // Nobody could begin a new session to get the tool back, so it begins anew.
                         ToolScope::Shared => drop(bound.task.evict().await),
                     }

@@ -212,7 +212,7 @@ impl<'s> ManifestDecoder<'s> {
         {
             return Some(Binding::Template(template));
         }
-        if let Ok(program) = Program::compile(&text)
+        if let Ok(program) = crate::compiler().compile(&text)
             && is_plain_text(&program, variables)
         {
             let message = format!(
@@ -226,7 +226,8 @@ impl<'s> ManifestDecoder<'s> {
         if matches!(node.scalar(), Some(YamlScalar::Text(_))) {
             return self.cel(node, variables).map(Binding::Cel);
         }
-        Program::compile(&text).ok().map(Binding::Cel)
+        let program = crate::compiler().compile(&text).ok();
+        program.map(Binding::Cel)
     }
 
     fn model_capabilities(

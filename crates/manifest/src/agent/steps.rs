@@ -1,6 +1,6 @@
 //! Reads the steps of middleware and guardrails.
 
-use proofhouse_expr::{Compiler, ExprLimits, Form, FunctionError, Program};
+use proofhouse_expr::{Form, FunctionError, Program};
 use proofhouse_source::NodeRef;
 use proofhouse_source::format::FormatReader;
 
@@ -91,8 +91,7 @@ impl<'s> ManifestDecoder<'s> {
         reviews: bool,
     ) -> Option<Program> {
         let nothing = |_: &[serde_json::Value]| Err(FunctionError::new("only in a task"));
-        let mut compiler =
-            Compiler::new(ExprLimits::default()).function("put", Form::Member, nothing);
+        let mut compiler = crate::compiler().function("put", Form::Member, nothing);
         if reviews {
             compiler = compiler.function("review", Form::Global, nothing);
         }

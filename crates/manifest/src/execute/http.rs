@@ -75,6 +75,16 @@ impl<'s> ManifestDecoder<'s> {
 }
 
 impl HttpCall {
+    /// What its texts refer to.
+    pub(crate) fn references(&self) -> Vec<TemplateReference> {
+        let method = self.method.iter();
+        let url = self.url.iter().map(UrlTemplate::template);
+        let headers = self.headers.iter().map(|header| &header.value);
+        let body = self.body.iter().flat_map(|body| body.templates());
+        let texts = method.chain(url).chain(headers).chain(body);
+        texts.flat_map(|text| text.references().cloned()).collect()
+    }
+
     pub(super) fn inherit_call(&mut self, common: &Self) -> Vec<TemplateReference> {
         let mut taken = Vec::new();
         take(&mut self.method, common.method.as_ref(), |method| {

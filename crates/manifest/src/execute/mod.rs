@@ -16,7 +16,7 @@ pub use cel::CelCall;
 pub use http::HttpCall;
 pub use kubernetes_job::KubernetesJob;
 pub use mcp::{Mcp, McpTransport};
-pub use openapi::{DescriptionPlace, OpenApi};
+pub use openapi::{DescriptionPlace, OpenApi, OperationPattern};
 pub use stateful_session::SessionSpec;
 
 use super::decode::{ManifestDecoder, ManifestFields};

@@ -1,12 +1,12 @@
 //! `openapi`: the operations of an API that has an OpenAPI description.
 
 use proofhouse_source::NodeRef;
-use proofhouse_source::format::{FormatReader, TypeSpec};
+use proofhouse_source::format::{FieldKind as Kind, FormatReader, TypeSpec};
 
 use super::{BackendBlock, inherit_headers, take};
 use crate::decode::ManifestDecoder;
 use crate::fields::{TEMPLATE, TEMPLATE_MAP, field};
-use crate::interpolate::{HeaderTemplate, TemplateReference, UrlTemplate};
+use crate::interpolate::{HeaderTemplate, Template, TemplateReference, UrlTemplate};
 use crate::names::ReferenceSite;
 
 /// An OpenAPI specification.
@@ -16,6 +16,67 @@ pub struct OpenApi {
     pub url: Option<DescriptionPlace>,
     /// Headers of every request.
     pub headers: Vec<HeaderTemplate>,
+    /// What satisfies the security schemes of the description, by their names. It is given nothing else.
+    pub credentials: Vec<(String, Template)>,
+    /// The only operations that are derived; all, if there are none.
+    pub include: Vec<OperationPattern>,
+    /// Operations that are not derived.
+    pub exclude: Vec<OperationPattern>,
+}
+
+/// Which operations are meant, where `*` stands for anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationPattern {
+    /// Those with a tag.
+    Tag(String),
+    /// Those of a path.
+    Path(String),
+    /// Those of a name.
+    Name(String),
+}
+
+impl OperationPattern {
+    /// Reads `tag:NAME`, `/path`, or a name.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text.strip_prefix("tag:") {
+            Some(tag) => Self::Tag(tag.trim().to_owned()),
+            None if text.starts_with('/') => Self::Path(text.to_owned()),
+            None => Self::Name(text.to_owned()),
+        }
+    }
+
+    /// Whether an operation is meant.
+    #[must_use]
+    pub fn matches(&self, name: &str, path: &str, tags: &[&str]) -> bool {
+        match self {
+            Self::Tag(pattern) => tags.iter().any(|tag| is_like(pattern, tag)),
+            Self::Path(pattern) => is_like(pattern, path),
+            Self::Name(pattern) => is_like(pattern, name),
+        }
+    }
+}
+
+/// Whether a text is as a pattern says, in which `*` stands for anything.
+fn is_like(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    true
 }
 
 /// Where an OpenAPI description is.
@@ -39,6 +100,21 @@ static OPENAPI: TypeSpec = TypeSpec {
             "Where the specification is: a URL, or a file below the manifest's directory.",
         ),
         field("headers", TEMPLATE_MAP, "Headers of every request."),
+        field(
+            "include",
+            Kind::list(&Kind::Text),
+            "The only operations that are actions: tag:NAME, a path such as /repos/*, or a name such as issues_*.",
+        ),
+        field(
+            "exclude",
+            Kind::list(&Kind::Text),
+            "Operations that are no actions, written as in include.",
+        ),
+        field(
+            "credentials",
+            TEMPLATE_MAP,
+            "What the security schemes of the specification get, by their names: {settings.name} or {auth.name()}.",
+        ),
     ],
 };
 
@@ -63,6 +139,13 @@ impl BackendBlock for OpenApi {
                     decoder.headers(node, ReferenceSite::Execute)
                 })
                 .unwrap_or_default(),
+            include: patterns(fields.texts("include")),
+            exclude: patterns(fields.texts("exclude")),
+            credentials: fields
+                .read("credentials", |decoder, node| {
+                    decoder.template_map(node, ReferenceSite::Execute)
+                })
+                .unwrap_or_default(),
         })
     }
 
@@ -74,6 +157,18 @@ impl BackendBlock for OpenApi {
             }
         });
         inherit_headers(&mut self.headers, &common.headers, &mut taken);
+        if self.include.is_empty() {
+            self.include.clone_from(&common.include);
+        }
+        if self.exclude.is_empty() {
+            self.exclude.clone_from(&common.exclude);
+        }
+        for (scheme, template) in &common.credentials {
+            if self.credentials.iter().all(|(own, _)| own != scheme) {
+                taken.extend(template.references().cloned());
+                self.credentials.push((scheme.clone(), template.clone()));
+            }
+        }
         taken
     }
 
@@ -88,6 +183,14 @@ impl BackendBlock for OpenApi {
     fn shares_state(&self, other: &Self) -> bool {
         self == other
     }
+}
+
+fn patterns(texts: Option<Vec<String>>) -> Vec<OperationPattern> {
+    let texts = texts.unwrap_or_default();
+    texts
+        .iter()
+        .map(|text| OperationPattern::parse(text))
+        .collect()
 }
 
 impl<'s> ManifestDecoder<'s> {
@@ -111,5 +214,32 @@ impl<'s> ManifestDecoder<'s> {
             return None;
         }
         Some(DescriptionPlace::File(path.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_tags_paths_and_names() {
+        for (pattern, expected) in [
+            ("tag:issues", true),
+            ("tag:iss*", true),
+            ("tag:pulls", false),
+            ("/repos/*", true),
+            ("/repos/*/issues", true),
+            ("/repos", false),
+            ("*_list", true),
+            ("issues_*", true),
+            ("issues*list", true),
+            ("issues", false),
+            ("*", true),
+            ("", false),
+        ] {
+            let pattern_read = OperationPattern::parse(pattern);
+            let found = pattern_read.matches("issues_list", "/repos/{owner}/issues", &["issues"]);
+            assert_eq!(found, expected, "{pattern}");
+        }
     }
 }

@@ -9,6 +9,7 @@ mod position;
 mod scope;
 mod secret;
 mod template;
+mod token_hosts;
 mod url;
 
 pub use path_check::{PathCheck, PathRefusal, climbs};
@@ -19,6 +20,7 @@ pub use scope::{ResolveError, TemplateScope};
 pub use secret::MASK;
 pub use secret::{Sealed, Secrets};
 pub use template::{Root, Template, TemplatePiece, TemplateReference};
+pub use token_hosts::{NotAHost, TokenHosts};
 
 pub use url::encode;
 pub use url::{UrlTemplate, UrlTemplateError};

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use url::Url;
 
 use super::secret::{Sealed, Secrets};
 use super::template::{Root, Template, TemplatePiece, TemplateReference};
+use super::token_hosts::TokenHosts;
 
 /// How long a text or a body may become.
 pub(super) const MAX_BYTES: usize = 10 << 20;
@@ -20,6 +22,16 @@ pub enum ResolveError {
     /// No provider of that name gave a token.
     #[error("there is no token for `{0}`")]
     MissingToken(String),
+    /// The operator does not let a token go there.
+    #[error(
+        "the token of `{provider}` may not be sent to {place}; the operator's file lists its hosts: auth.{provider}.hosts"
+    )]
+    TokenHost {
+        /// The provider.
+        provider: String,
+        /// Where it would go.
+        place: String,
+    },
     /// Nothing is there.
     #[error("`{0}` has no value")]
     Missing(String),
@@ -45,6 +57,8 @@ pub enum ResolveError {
 pub struct TemplateScope {
     values: BTreeMap<Root, Sealed<Value>>,
     tokens: BTreeMap<String, Sealed<String>>,
+    /// Where those tokens may go that may not go everywhere.
+    bound: BTreeMap<String, TokenHosts>,
     secrets: Secrets,
 }
 
@@ -58,6 +72,46 @@ impl TemplateScope {
     pub fn set_token(&mut self, provider: &str, token: String) {
         self.secrets.add(&token);
         self.tokens.insert(provider.to_owned(), Sealed::new(token));
+    }
+
+    /// Says where the token of a provider may be sent.
+    pub fn bind_token(&mut self, provider: &str, hosts: TokenHosts) {
+        self.bound.insert(provider.to_owned(), hosts);
+    }
+
+    /// Refuses an address that a token of this scope may not be sent to. To be asked before anything
+    /// that was rendered with it is sent.
+    ///
+    /// # Errors
+    ///
+    /// Returns the provider whose token may not go there.
+    pub fn check_hosts(&self, url: &Url) -> Result<(), ResolveError> {
+        let host = url.host_str().unwrap_or("that address");
+        self.check_bound(host, |hosts| hosts.allows(url))
+    }
+
+    /// Refuses to hand a token to something that may send it anywhere, such as a command, unless it may go
+    /// everywhere.
+    ///
+    /// # Errors
+    ///
+    /// Returns the provider whose token may not go there.
+    pub fn check_handed_to(&self, what: &str) -> Result<(), ResolveError> {
+        self.check_bound(what, TokenHosts::is_any)
+    }
+
+    fn check_bound(
+        &self,
+        place: &str,
+        allows: impl Fn(&TokenHosts) -> bool,
+    ) -> Result<(), ResolveError> {
+        match self.bound.iter().find(|(_, hosts)| !allows(hosts)) {
+            None => Ok(()),
+            Some((provider, _)) => Err(ResolveError::TokenHost {
+                provider: provider.clone(),
+                place: place.to_owned(),
+            }),
+        }
     }
 
     /// Takes a value for a secret.

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::{
+    GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD,
+};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
@@ -13,6 +15,9 @@ pub const MASK: &str = "[redacted]";
 
 /// Shorter values are not looked for: replacing every `1` in a result would destroy it and hide nothing.
 const MIN_BYTES: usize = 4;
+
+/// The same of what is left of a secret within a text in base64.
+const MIN_INSIDE: usize = 8;
 
 /// Something that may hold secrets. It can be used, but not shown.
 ///
@@ -53,7 +58,8 @@ impl<T> fmt::Debug for Sealed<T> {
 
 /// The secrets of one task, and how to take them out of what is shown.
 ///
-/// A secret is found by its exact value: as it is, percent-encoded, and in base64.
+/// A secret is found as it is, in upper and lower case, reversed, percent-encoded, in hex, and in base64, also within a
+/// longer text.
 ///
 /// ```
 /// use proofhouse_manifest::interpolate::Secrets;
@@ -86,9 +92,20 @@ impl Secrets {
             component,
             escaped,
         ];
+        let hex = secret.bytes().map(|byte| format!("{byte:02x}"));
+        let hex = hex.collect::<String>();
+        forms.extend([secret.to_uppercase(), secret.to_lowercase()]);
+        forms.extend([secret.chars().rev().collect(), hex.to_uppercase(), hex]);
         for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
             forms.push(engine.encode(secret));
         }
+        forms.extend(
+            [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD]
+                .into_iter()
+                .flat_map(|engine| {
+                    (0..3).filter_map(move |before| within_base64(engine, secret, before))
+                }),
+        );
         self.add_forms(forms.into_iter().filter(|form| !form.is_empty()));
     }
 
@@ -184,6 +201,15 @@ impl Secrets {
     }
 }
 
+/// How a secret reads in the middle of a text in base64, with so many bytes of a group before it. The letters that it
+/// shares with its neighbours are left out; what would be too short to tell is not looked for.
+fn within_base64(engine: &GeneralPurpose, secret: &str, before: usize) -> Option<String> {
+    let whole = engine.encode([&[0; 2][..before], secret.as_bytes()].concat());
+    let (shared, bits) = ([0, 2, 3][before], (before + secret.len()) * 8);
+    let inside = whole.get(shared..bits / 6)?;
+    (inside.len() >= MIN_INSIDE).then(|| inside.to_owned())
+}
+
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secrets({} forms)", self.forms.len())
@@ -215,6 +241,39 @@ mod tests {
             );
             assert!(!secrets.redact(text).contains("ken"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_found_in_other_dress() {
+        let secret = "sk-Live_9f>3?Ab~Z";
+        let mut secrets = Secrets::default();
+        secrets.add(secret);
+        let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        for text in [
+            secret.to_uppercase(),
+            secret.to_lowercase(),
+            secret.chars().rev().collect(),
+            hex.to_uppercase(),
+            hex,
+        ] {
+            assert_eq!(
+                secrets.redact(&format!("<{text}>")),
+                format!("<{MASK}>"),
+                "{text}"
+            );
+        }
+        for before in ["", "x", "xy", "xyz", "Bearer "] {
+            for after in ["", "x", "xy", "xyz"] {
+                for engine in [STANDARD, URL_SAFE] {
+                    let text = engine.encode(format!("{before}{secret}{after}"));
+                    let shown = secrets.redact(&text);
+                    assert!(shown.contains(MASK), "{before}|{after}: {text}");
+                    // What is left of it are the letters that it shares with its neighbours.
+                    assert!(shown.len() < MASK.len() + 16, "{shown}");
+                }
+            }
+        }
+        assert_eq!(secrets.redact("skLive 736b"), "skLive 736b");
     }
 
     #[test]

@@ -75,6 +75,12 @@ pub struct UrlTemplate {
 }
 
 impl UrlTemplate {
+    /// Scheme and host, where no value supplies them.
+    #[must_use]
+    pub fn base(&self) -> Option<&Url> {
+        self.base.as_ref()
+    }
+
     /// Finds out where each reference stands.
     ///
     /// # Errors
@@ -89,7 +95,11 @@ impl UrlTemplate {
             match part {
                 TemplatePiece::Value(reference) => {
                     if place == UrlPosition::Base {
-                        if !matches!(reference.root, Root::Settings | Root::Runtime) {
+                        // What a session's service names is reached under the egress policy, as everything is. A
+                        // whole URL is, a part of a host is not.
+                        let is_session = reference.root == Root::Session && base.is_empty();
+                        let is_whole = is_session && !operator;
+                        if !(is_whole || matches!(reference.root, Root::Settings | Root::Runtime)) {
                             return Err(UrlTemplateError::ChoosesHost(reference.to_string()));
                         }
                         operator = true;
@@ -211,7 +221,7 @@ impl UrlTemplate {
         let url = parse(&url)?;
         if !goes_to_the_same(&base, &url) {
             return Err(RenderError::NotAUrl(
-                "the host is not in the settings".to_owned(),
+                "the host is not in the settings or the session".to_owned(),
             ));
         }
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -346,6 +356,48 @@ mod tests {
         assert!(render("http://h.test/{x}", json!({"x": "..."})).is_ok());
         assert!(render("http://h.test/a?x={x}", json!({"x": "a\r\nHost: b"})).is_err());
         assert!(render("http://h.test/a?x={x}", json!({"x": ".."})).is_ok());
+    }
+
+    #[test]
+    fn a_session_may_name_a_whole_url() {
+        let rendered = |template: &str, url: &str| {
+            let template = UrlTemplate::new(&Template::parse(template));
+            let template = template.map_err(|error| error.to_string())?;
+            let mut scope = TemplateScope::default();
+            scope.set(Root::Session, json!({"url": url}));
+            scope.set(Root::Parameters, json!({"x": "a/b"}));
+            let url = template.render(&scope);
+            url.map(|url| url.expose().to_string())
+                .map_err(|error| error.to_string())
+        };
+        for (template, expected) in [
+            ("{session.url}", "https://s.test/v1/s-1"),
+            (
+                "{session.url}/{x}?q={x}",
+                "https://s.test/v1/s-1/a%2Fb?q=a%2Fb",
+            ),
+        ] {
+            let url = rendered(template, "https://s.test/v1/s-1");
+            assert_eq!(url, Ok(expected.to_owned()), "{template}");
+        }
+        for value in [
+            "",
+            "s.test",
+            "/v1",
+            "file:///etc/passwd",
+            "https://",
+            "https://a\nb",
+        ] {
+            assert!(rendered("{session.url}/{x}", value).is_err(), "{value}");
+        }
+        for template in [
+            "https://{session.url}/",
+            "https://a.{session.url}",
+            "{settings.a}{session.url}",
+        ] {
+            let refused = rendered(template, "s.test").unwrap_err();
+            assert!(refused.contains("may not supply"), "{template}: {refused}");
+        }
     }
 
     #[test]

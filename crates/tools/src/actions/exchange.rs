@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::response;
-use crate::http::{HttpClient, ToolRequest, ToolResponse, references};
+use crate::http::{HttpClient, HttpResponse, ToolRequest, references};
 use crate::runtime::{ActionCall, ActionError, Environment};
 use proofhouse_manifest::HttpCall;
 use proofhouse_manifest::interpolate::{Root, Secrets, TemplateScope};
 
 /// A response and the secrets that must not be shown of it.
 pub(crate) struct Exchanged {
-    pub(crate) answer: ToolResponse,
+    pub(crate) answer: HttpResponse,
     pub(crate) secrets: Secrets,
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn exchange(
     let used = references(http);
     let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
     let mut secrets = call.secrets.clone();
-    let mut refused: Option<(TemplateScope, ToolResponse)> = None;
+    let mut refused: Option<(TemplateScope, HttpResponse)> = None;
     loop {
         let mut scope = match &refused {
             None => environment.scope(call, used.iter().copied(), false).await,

@@ -5,14 +5,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use serde_json_path::JsonPath;
 
-use crate::http::ToolResponse;
+use crate::http::HttpResponse;
 use crate::runtime::{ActionError, ActionFailure};
 
 /// How much of the body of an error is told.
 const MAX_ERROR_BODY: usize = 4096;
 
 /// The result of an action: the part the path selects, the JSON, the text, or the bytes.
-pub(super) fn result(answer: &ToolResponse, path: Option<&JsonPath>) -> Result<Value, ActionError> {
+pub(super) fn result(answer: &HttpResponse, path: Option<&JsonPath>) -> Result<Value, ActionError> {
     if !answer.status.is_success() {
         return Err(status_error(answer));
     }
@@ -35,7 +35,7 @@ pub(super) fn select(value: &Value, path: &JsonPath) -> Result<Value, ActionErro
     }
 }
 
-fn read(answer: &ToolResponse, must_be_json: bool) -> Result<Value, ActionError> {
+fn read(answer: &HttpResponse, must_be_json: bool) -> Result<Value, ActionError> {
     if let Some(encoding) = answer.header("content-encoding")
         && !encoding.trim().eq_ignore_ascii_case("identity")
     {
@@ -69,7 +69,7 @@ fn read(answer: &ToolResponse, must_be_json: bool) -> Result<Value, ActionError>
     })
 }
 
-fn status_error(answer: &ToolResponse) -> ActionError {
+fn status_error(answer: &HttpResponse) -> ActionError {
     let status = answer.status;
     let message = if status.is_redirection() {
         format!(

@@ -144,6 +144,10 @@ impl RemoteSession {
 }
 
 impl ActionSession for RemoteSession {
+    fn holds_state(&self) -> bool {
+        true
+    }
+
     fn invoke<'a>(
         &'a self,
         call: &'a ActionCall,

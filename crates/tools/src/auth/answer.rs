@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::error::AuthError;
-use crate::http::{HttpClient, ToolRequest, ToolResponse};
+use crate::http::{HttpClient, HttpResponse, ToolRequest};
 use proofhouse_manifest::interpolate::Secrets;
 
 /// An answer with a token in it has a few KiB; this is generous, and far from what other tools may answer.
@@ -80,7 +80,7 @@ pub(super) fn end(answer: &Value, now: u64) -> Result<Option<u64>, AuthError> {
     }
 }
 
-fn refusal(answer: &ToolResponse, json: Option<&Value>, secrets: &Secrets) -> AuthError {
+fn refusal(answer: &HttpResponse, json: Option<&Value>, secrets: &Secrets) -> AuthError {
     let said = |keys: &[&str]| {
         let text = keys.iter().find_map(|key| json?.get(key)?.as_str())?;
         let clean: String = secrets

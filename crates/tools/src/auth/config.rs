@@ -6,31 +6,67 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::jwt::SigningKey;
-use proofhouse_manifest::interpolate::{Sealed, Secrets};
+use proofhouse_manifest::interpolate::{Sealed, Secrets, TokenHosts};
 
 /// The providers by name.
 #[derive(Debug, Clone, Default)]
 pub struct AuthConfig {
-    providers: BTreeMap<String, ProviderConfig>,
+    providers: BTreeMap<String, (ProviderConfig, ProviderBinding)>,
+}
+
+/// To whom the tokens of a provider belong: the tools that may use them, and where those may send them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderBinding {
+    /// The tools, each as `namespace/name`, `namespace/*` or `*`.
+    pub tools: Vec<String>,
+    /// The hosts.
+    pub hosts: TokenHosts,
+}
+
+impl ProviderBinding {
+    /// Every tool and every host, for programs that see to it themselves.
+    #[must_use]
+    pub fn everywhere() -> Self {
+        Self {
+            tools: vec!["*".to_owned()],
+            hosts: TokenHosts::any(),
+        }
+    }
+
+    /// Whether a tool may use the tokens.
+    #[must_use]
+    pub fn is_for(&self, namespace: &str, name: &str) -> bool {
+        self.tools
+            .iter()
+            .any(|pattern| match pattern.split_once('/') {
+                Some((of, "*")) => of == namespace,
+                Some(exact) => exact == (namespace, name),
+                None => pattern == "*",
+            })
+    }
 }
 
 impl AuthConfig {
     /// Adds a provider, in place of an earlier one of its name.
-    pub fn insert(&mut self, name: impl Into<String>, provider: ProviderConfig) {
-        self.providers.insert(name.into(), provider);
+    pub fn insert(
+        &mut self,
+        name: impl Into<String>,
+        provider: ProviderConfig,
+        binding: ProviderBinding,
+    ) {
+        self.providers.insert(name.into(), (provider, binding));
     }
 
     /// A provider.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ProviderConfig> {
-        self.providers.get(name)
+        self.providers.get(name).map(|(provider, _)| provider)
     }
 
-    /// The names and the providers, in the order of the names.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &ProviderConfig)> {
-        self.providers
-            .iter()
-            .map(|(name, provider)| (name.as_str(), provider))
+    /// The names, the providers and to whom they belong, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ProviderConfig, &ProviderBinding)> {
+        let providers = self.providers.iter();
+        providers.map(|(name, (provider, binding))| (name.as_str(), provider, binding))
     }
 
     /// Whether there is none.

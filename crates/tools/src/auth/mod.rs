@@ -5,7 +5,7 @@
 //! when a server refused the last. However many calls ask at once, one request is made.
 //!
 //! ```
-//! use proofhouse_tools::auth::{AuthConfig, ProviderConfig, Providers};
+//! use proofhouse_tools::auth::{AuthConfig, ProviderBinding, ProviderConfig, Providers};
 //! use proofhouse_tools::http::EgressPolicy;
 //! use proofhouse_manifest::interpolate::Sealed;
 //! use proofhouse_tools::runtime::{ToolLimits, TokenSource};
@@ -13,7 +13,8 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut config = AuthConfig::default();
-//! config.insert("ci", ProviderConfig::Fixed(Sealed::new("t-123".to_owned())));
+//! let token = ProviderConfig::Fixed(Sealed::new("t-123".to_owned()));
+//! config.insert("ci", token, ProviderBinding::everywhere());
 //! let providers = Providers::new(&config, &ToolLimits::default(), EgressPolicy::default(), || 0)?;
 //! assert_eq!(providers.token("ci", false).await?, "t-123");
 //! # Ok(())
@@ -30,8 +31,8 @@ mod oauth;
 mod providers;
 
 pub use config::{
-    AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderConfig,
-    RefreshToken,
+    AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderBinding,
+    ProviderConfig, RefreshToken,
 };
 pub use error::AuthError;
 pub use jwt::{KeyError, SigningKey};

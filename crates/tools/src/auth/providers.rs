@@ -9,12 +9,13 @@ use proofhouse_wire::sync::lock;
 
 use super::answer::MAX_ANSWER_BYTES;
 use super::cache::{Fetched, TokenCache, TokenDemand, UnixClock};
-use super::config::{AuthConfig, ProviderConfig};
+use super::config::{AuthConfig, ProviderBinding, ProviderConfig};
 use super::error::AuthError;
 use super::{github, oauth};
 use crate::http::{EgressPolicy, HttpClient};
 use crate::runtime::{ActionError, TokenError, TokenSource, ToolLimits};
-use proofhouse_manifest::interpolate::{Sealed, Secrets};
+use proofhouse_manifest::Tool;
+use proofhouse_manifest::interpolate::{Sealed, Secrets, TokenHosts};
 
 /// Gives tokens, and keeps them. Share one among all tasks, so that they share its tokens.
 pub struct Providers {
@@ -25,6 +26,7 @@ pub struct Providers {
 
 struct Provider {
     config: ProviderConfig,
+    binding: ProviderBinding,
     secrets: Mutex<Secrets>,
     cache: TokenCache,
     /// The refresh token to use next.
@@ -49,13 +51,14 @@ impl Providers {
             ..limits.clone()
         };
         let clock: UnixClock = Arc::new(clock);
-        let table = config.iter().map(|(name, config)| {
+        let table = config.iter().map(|(name, config, binding)| {
             let refresh_token = match config {
                 ProviderConfig::RefreshToken(grant) => Some(grant.refresh_token.clone()),
                 _ => None,
             };
             let provider = Provider {
                 config: config.clone(),
+                binding: binding.clone(),
                 secrets: Mutex::new(config.secrets()),
                 cache: TokenCache::new(Arc::clone(&clock)),
                 refresh_token: Mutex::new(refresh_token),
@@ -154,8 +157,19 @@ impl Provider {
 }
 
 impl TokenSource for Providers {
-    fn provides(&self, provider: &str) -> bool {
-        self.table.contains_key(provider)
+    fn granted(&self, provider: &str, tool: &Tool) -> Result<TokenHosts, TokenError> {
+        let (namespace, name) = (&tool.namespace, &tool.name);
+        match self.table.get(provider) {
+            Some(found) if !found.binding.is_for(namespace, name) => Err(TokenError {
+                provider: provider.to_owned(),
+                reason: format!(
+                    "`{namespace}/{name}` is not among its tools in the operator's file: auth.{provider}.tools"
+                ),
+            }),
+            Some(found) => Ok(found.binding.hosts.clone()),
+            // That there is none is said when a token is asked for, with a name like it.
+            None => Ok(TokenHosts::any()),
+        }
     }
 
     fn token<'a>(

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use http::header::ACCEPT_ENCODING;
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, StatusCode};
+use proofhouse_wire::encoding::{self, DecodeError};
+use proofhouse_wire::retry::{RetryOn, chance};
+use proofhouse_wire::{Bytes, EgressPolicy, HeaderValue, HttpResponse, Method};
+use tokio::time::Instant;
 use url::Url;
 
-use super::egress::EgressPolicy;
-use super::encoding::{self, DecodeError};
 use super::request::ToolRequest;
 use crate::runtime::{ActionError, ActionFailure, ToolLimits};
 
@@ -22,34 +22,6 @@ const MAX_REDIRECTS: usize = 3;
 pub struct HttpClient {
     client: Client,
     limits: ToolLimits,
-}
-
-/// A whole response.
-#[derive(Debug, Clone)]
-pub struct ToolResponse {
-    /// The status.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The body.
-    pub body: Bytes,
-}
-
-impl ToolResponse {
-    /// A header's text.
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-
-    /// What its status means for another attempt, with the seconds that the server asks to wait. A date
-    /// is left aside: it depends on two clocks.
-    pub(crate) fn retry_cause(&self) -> RetryCause {
-        RetryCause::Status {
-            code: self.status.as_u16(),
-            retry_after: RetryAfter::of(&self.headers).and_then(RetryAfter::delay),
-        }
-    }
 }
 
 impl HttpClient {
@@ -82,7 +54,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// Returns an error when there is no response. A status is never one.
-    pub async fn send(&self, request: &ToolRequest) -> Result<ToolResponse, ActionError> {
+    pub async fn send(&self, request: &ToolRequest) -> Result<HttpResponse, ActionError> {
         self.send_as(request, request.is_idempotent()).await
     }
 
@@ -94,7 +66,7 @@ impl HttpClient {
     pub async fn send_repeatable(
         &self,
         request: &ToolRequest,
-    ) -> Result<ToolResponse, ActionError> {
+    ) -> Result<HttpResponse, ActionError> {
         self.send_as(request, true).await
     }
 
@@ -102,15 +74,29 @@ impl HttpClient {
         &self,
         request: &ToolRequest,
         repeatable: bool,
-    ) -> Result<ToolResponse, ActionError> {
+    ) -> Result<HttpResponse, ActionError> {
         let on = if repeatable {
             RetryOn::Busy
         } else {
             RetryOn::NotSent
         };
         let mut attempt = 1;
+        // Whoever cannot connect is waited for; its circuit says when it is worth another attempt.
+        let patience = Instant::now() + self.limits.outage;
         loop {
+            let pass = self.client.circuits().enter(request.url.expose(), patience);
+            let pass = pass
+                .await
+                .map_err(|open| self.unreachable(request, &open.reason))?;
             let followed = self.follow(request).await;
+            pass.note(&followed);
+            if let Err(ClientError::Connect { .. }) = &followed
+                && attempt >= self.limits.retry.attempts
+                && Instant::now() < patience
+            {
+                attempt += 1;
+                continue;
+            }
             let cause = match &followed {
                 Ok(answer) => answer.retry_cause(),
                 Err(error) => error.into(),
@@ -130,9 +116,9 @@ impl HttpClient {
     /// grow large.
     fn decoded(
         &self,
-        mut answer: ToolResponse,
+        mut answer: HttpResponse,
         request: &ToolRequest,
-    ) -> Result<ToolResponse, ActionError> {
+    ) -> Result<HttpResponse, ActionError> {
         let limit = self.limits.max_response_bytes;
         match encoding::decode(&mut answer, limit) {
             Ok(()) => Ok(answer),
@@ -153,7 +139,7 @@ impl HttpClient {
     }
 
     /// Sends once, and follows the redirects of a GET within its origin.
-    async fn follow(&self, request: &ToolRequest) -> Result<ToolResponse, ClientError> {
+    async fn follow(&self, request: &ToolRequest) -> Result<HttpResponse, ClientError> {
         let mut url = Cow::Borrowed(request.url.expose());
         let mut followed = 0;
         loop {
@@ -176,7 +162,7 @@ impl HttpClient {
         }
     }
 
-    async fn once(&self, request: &ToolRequest, url: &Url) -> Result<ToolResponse, ClientError> {
+    async fn once(&self, request: &ToolRequest, url: &Url) -> Result<HttpResponse, ClientError> {
         let mut headers = request.headers.expose().clone();
         // Without this header, a server may choose any coding (RFC 9110, section 12.5.3).
         headers
@@ -186,33 +172,25 @@ impl HttpClient {
         let exchanging = self
             .client
             .exchange(method, url, headers, body, self.limits.http);
-        let whole = exchanging.await?;
-        Ok(ToolResponse {
-            status: whole.status,
-            headers: whole.headers,
-            body: whole.body,
-        })
+        exchanging.await
+    }
+
+    /// The error of a host that nobody answers at.
+    fn unreachable(&self, request: &ToolRequest, reason: &str) -> ActionError {
+        let host = request.url.expose().host_str().unwrap_or("the host");
+        ActionError::unreachable(host, reason, self.limits.outage)
     }
 
     /// What an error of the connection means for the task. The URL is named by its host alone: the rest
     /// may hold secrets.
     fn failure(&self, error: &ClientError, request: &ToolRequest) -> ActionError {
-        let host = request
-            .url
-            .expose()
-            .host_str()
-            .unwrap_or("the host")
-            .to_owned();
+        let host = request.url.expose().host_str().unwrap_or("the host");
         let (failure, message) = match error {
             ClientError::Denied(reason) => {
                 (ActionFailure::EgressDenied, format!("{host}: {reason}"))
             }
             ClientError::Connect { reason, .. } => {
-                let tries = self.limits.retry.attempts;
-                (
-                    ActionFailure::Unreachable,
-                    format!("cannot connect to {host} after {tries} tries: {reason}"),
-                )
+                return self.unreachable(request, reason);
             }
             ClientError::Url { reason, .. } => {
                 (ActionFailure::Setting, format!("not a URL: {reason}"))

@@ -1,6 +1,7 @@
 //! Requests: an HTTP call of a manifest with its values in place.
 
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
+use serde_json::{Map, Value};
 use url::Url;
 
 use crate::runtime::{ActionError, ActionFailure};
@@ -44,6 +45,7 @@ impl ToolRequest {
             .as_ref()
             .ok_or_else(|| incomplete("url"))?
             .render(scope)?;
+        scope.check_hosts(url.expose())?;
         let mut headers = HeaderMap::new();
         for header in &call.headers {
             headers.insert(header.name.clone(), header.render(scope)?.into_exposed());
@@ -51,11 +53,13 @@ impl ToolRequest {
         let body = match &call.body {
             Some(body) => {
                 let json = body.render(scope)?;
-                let kind = HeaderName::from_static("content-type");
-                headers
-                    .entry(kind)
+                let kind = headers
+                    .entry(HeaderName::from_static("content-type"))
                     .or_insert(HeaderValue::from_static("application/json"));
-                Bytes::from(json.expose().to_string())
+                match json.expose() {
+                    Value::Object(fields) if is_form(kind) => Bytes::from(form(fields)),
+                    other => Bytes::from(other.to_string()),
+                }
             }
             None => Bytes::new(),
         };
@@ -72,6 +76,31 @@ impl ToolRequest {
     pub fn is_idempotent(&self) -> bool {
         self.method.is_idempotent()
     }
+}
+
+fn is_form(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}
+
+/// The fields of a form. A list is its field several times, null none; an object is sent as JSON.
+fn form(fields: &Map<String, Value>) -> String {
+    let mut form = url::form_urlencoded::Serializer::new(String::new());
+    for (name, value) in fields {
+        let values = match value {
+            Value::Array(items) => items.as_slice(),
+            Value::Null => &[],
+            one => std::slice::from_ref(one),
+        };
+        for value in values {
+            match value {
+                Value::String(text) => form.append_pair(name, text),
+                other => form.append_pair(name, &other.to_string()),
+            };
+        }
+    }
+    form.finish()
 }
 
 /// The references of a call, for fetching the tokens it needs.

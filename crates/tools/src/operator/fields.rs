@@ -18,12 +18,12 @@ const fn needed(key: &'static str, kind: Kind, doc: &'static str) -> FieldSpec {
 
 pub(super) static OPERATOR: TypeSpec = TypeSpec {
     name: "Operator",
-    doc: "What the operator configures. A file with none of these keys is all settings.",
+    doc: "What the operator configures. A file with none of these keys is all settings, by tool.",
     fields: &[
         field(
             "settings",
-            Kind::Object,
-            "Settings of tools by name, such as weather.api_key.",
+            Kind::map(&Kind::Object),
+            "Settings by tool, such as demo/weather: {api_key: …}.",
         ),
         field(
             "auth",
@@ -140,6 +140,8 @@ pub(super) static STATIC: TypeSpec = TypeSpec {
             TEXT_OR_NUMBER,
             "The token, best as a variable such as ${TOKEN}.",
         ),
+        TOOLS,
+        HOSTS,
     ],
     extensions: false,
     exactly_one: None,
@@ -151,11 +153,23 @@ pub(super) static ENV: TypeSpec = TypeSpec {
     fields: &[
         needed("type", Kind::Choice(&["env"]), "Which provider."),
         needed("variable", Kind::Text, "The name of the variable."),
+        TOOLS,
+        HOSTS,
     ],
     extensions: false,
     exactly_one: None,
 };
 
+const TOOLS: FieldSpec = needed(
+    "tools",
+    Kind::OneOrMore(&Kind::Text),
+    "The tools that may use its tokens: namespace/name, namespace/* or *.",
+);
+const HOSTS: FieldSpec = needed(
+    "hosts",
+    Kind::OneOrMore(&Kind::Text),
+    "Where its tokens may be sent: api.example.com, *.example.com or *, which commands and Jobs need.",
+);
 const TOKEN_URL: FieldSpec = needed("token_url", Kind::Text, "Where tokens are asked for.");
 const CLIENT_ID: FieldSpec = needed("client_id", TEXT_OR_NUMBER, "The id of the client.");
 const AUTHENTICATION: FieldSpec = field(
@@ -194,6 +208,8 @@ pub(super) static CLIENT_CREDENTIALS: TypeSpec = TypeSpec {
         SCOPE,
         AUDIENCE,
         PARAMETERS,
+        TOOLS,
+        HOSTS,
     ],
     extensions: false,
     exactly_one: None,
@@ -216,6 +232,8 @@ pub(super) static REFRESH_TOKEN: TypeSpec = TypeSpec {
             TEXT_OR_NUMBER,
             "The secret of the client, if it has one.",
         ),
+        TOOLS,
+        HOSTS,
     ],
     extensions: false,
     exactly_one: None,
@@ -252,6 +270,8 @@ pub(super) static GITHUB_APP: TypeSpec = TypeSpec {
             Kind::Object,
             "The only permissions that tokens have.",
         ),
+        TOOLS,
+        HOSTS,
     ],
     extensions: false,
     exactly_one: None,
@@ -259,7 +279,7 @@ pub(super) static GITHUB_APP: TypeSpec = TypeSpec {
 
 pub(super) static WEBHOOK: TypeSpec = TypeSpec {
     name: "Webhook",
-    doc: "How a source signs what it posts. Keys after secrets are of the scheme hmac only.",
+    doc: "How a source signs what it posts, and what counts as the same again. Keys after dedupe_window are of schemes that need them.",
     fields: &[
         needed(
             "scheme",
@@ -269,9 +289,15 @@ pub(super) static WEBHOOK: TypeSpec = TypeSpec {
         field("secret", Kind::Text, "The secret."),
         field("secrets", TEXTS, "Several secrets, any of which will do."),
         field(
+            "dedupe",
+            Kind::AnyOf(&[Kind::Choice(REPEATS), VARIABLE]),
+            "By what a repeat is noticed; as the signature allows when absent.",
+        ),
+        field("dedupe_window", Kind::Text, "For how long, such as 10m."),
+        field(
             "header",
             Kind::Text,
-            "The header with the signature; the scheme hmac needs it.",
+            "The header with the signature; the schemes hmac and token need it.",
         ),
         field(
             "hash",
@@ -299,13 +325,40 @@ pub(super) static WEBHOOK: TypeSpec = TypeSpec {
             Kind::Text,
             "The header with the id of the delivery.",
         ),
+        field(
+            "separator",
+            Kind::Text,
+            "What stands between several signatures of one header, one character.",
+        ),
+        field(
+            "timestamp_key",
+            Kind::Text,
+            "What stands before the time, where that is a part of the header with the signature.",
+        ),
+        field(
+            "timestamp_format",
+            Kind::AnyOf(&[Kind::Choice(FORMATS), VARIABLE]),
+            "How the time is written; seconds when absent.",
+        ),
+        field(
+            "tolerance",
+            Kind::Text,
+            "How far the time may be from ours; 5m when absent.",
+        ),
+        field(
+            "url",
+            Kind::Text,
+            "The address that the platform posts to; the scheme twilio needs it.",
+        ),
     ],
     extensions: false,
     exactly_one: None,
 };
 
 /// How many keys of a webhook are of every scheme.
-pub(super) const OF_EVERY_SCHEME: usize = 3;
+pub(super) const OF_EVERY_SCHEME: usize = 5;
+const REPEATS: &[&str] = &["id", "body", "none"];
+const FORMATS: &[&str] = &["seconds", "milliseconds", "rfc3339"];
 pub(super) const HASHES: &[&str] = &["sha1", "sha256", "sha384", "sha512"];
 pub(super) const ENCODINGS: &[&str] = &["hex", "base64"];
 

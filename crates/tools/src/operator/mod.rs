@@ -3,14 +3,14 @@
 //!
 //! ```yaml
 //! settings:
-//!   weather.api_key: ${WEATHER_KEY}
+//!   demo/weather: {api_key: "${WEATHER_KEY}"}
 //! auth:
-//!   github: {type: env, variable: GITHUB_TOKEN}
+//!   github: {type: env, variable: GITHUB_TOKEN, tools: demo/issues, hosts: api.github.com}
 //! egress:
 //!   allow: [10.1.0.0/16]
 //! ```
 //!
-//! A file with none of the six keys is all settings. `${NAME}` in a text is a variable that the caller
+//! A file with none of the six keys is all settings, by tool. `${NAME}` in a text is a variable that the caller
 //! looks up, and `$${` is the text `${`. Neither a finding nor the debug form of a configuration shows a
 //! value of the file.
 //!
@@ -18,9 +18,9 @@
 //! use proofhouse_tools::operator::OperatorConfig;
 //!
 //! let lookup = |name: &str| (name == "KEY").then(|| "sk-1".to_owned());
-//! let (config, findings) = OperatorConfig::read("api_key: ${KEY}\n", &lookup);
+//! let (config, findings) = OperatorConfig::read("demo/weather: {api_key: \"${KEY}\"}\n", &lookup);
 //! assert!(findings.is_empty());
-//! assert_eq!(config.settings.expose()["api_key"], "sk-1");
+//! assert_eq!(config.settings.expose()["demo/weather"]["api_key"], "sk-1");
 //! ```
 
 mod cluster;
@@ -82,13 +82,14 @@ pub const CODES: &[(&str, &str)] = &[
     ("OC-009", "A secret would be sent without TLS."),
     ("OC-010", "A key is empty and counts as absent."),
     ("OC-011", "The egress policy allows every address."),
+    ("OC-012", "A setting does not say which tool it is for."),
 ];
 
 /// What the operator configures.
 #[derive(Debug, Clone)]
 pub struct OperatorConfig {
-    /// The settings of all tools.
-    pub settings: Sealed<Value>,
+    /// The settings of tools, by namespace and name.
+    pub settings: Sealed<Map<String, Value>>,
     /// The providers of `{auth.name()}`.
     pub auth: AuthConfig,
     /// Where tools may connect to.
@@ -105,7 +106,7 @@ impl Default for OperatorConfig {
     /// Nothing is configured.
     fn default() -> Self {
         Self {
-            settings: Sealed::new(Value::Object(Map::new())),
+            settings: Sealed::new(Map::new()),
             auth: AuthConfig::default(),
             egress: EgressPolicy::default(),
             kubernetes: KubernetesConfig::default(),
@@ -153,18 +154,16 @@ impl OperatorConfig {
         let keys: Vec<&str> = keys.collect();
         if root.entries().is_some() && !keys.iter().any(|key| OPERATOR.knows(key)) {
             warn_of_near_misses(&keys, reader);
-            self.settings = Sealed::new(reader.value(root));
+            self.settings = Sealed::new(read_settings(root, reader));
             return;
         }
         let Some(mut fields) = reader.fields(root, &OPERATOR) else {
             return;
         };
         let settings = fields.read("settings", |reader, node| {
-            reader.is_mapping(node).then(|| reader.value(node))
+            reader.is_mapping(node).then(|| read_settings(node, reader))
         });
-        if let Some(settings) = settings {
-            self.settings = Sealed::new(settings);
-        }
+        self.settings = Sealed::new(settings.unwrap_or_default());
         let auth = fields.read("auth", |reader, node| {
             Some(provider::read_all(node, reader))
         });
@@ -182,6 +181,32 @@ impl OperatorConfig {
         });
         self.webhooks = webhooks.unwrap_or_default();
     }
+}
+
+/// The settings of each tool. One that is nobody's, as all were once, is an error that says how to write it.
+fn read_settings<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Map<String, Value> {
+    let mut settings = Map::new();
+    for (tool, of) in node.entries().into_iter().flatten() {
+        reader.within(PathSegment::Key(tool), |reader| {
+            let mut parts = tool.split('/');
+            let is_tool = [parts.next(), parts.next()]
+                .into_iter()
+                .all(|part| part.is_some_and(|part| !part.is_empty()));
+            if !is_tool || parts.next().is_some() {
+                let shown: String = tool.chars().take(60).collect();
+                reader.walk().error_at_key(
+                    "OC-012",
+                    format!("`{shown}` does not say which tool it is for"),
+                    Some(format!(
+                        "settings belong to tools: write `NAMESPACE/TOOL: {{{shown}: …}}`, once for each tool that has it"
+                    )),
+                );
+            } else if reader.is_mapping(of) {
+                settings.insert(tool.to_owned(), reader.value(of));
+            }
+        });
+    }
+    settings
 }
 
 /// In a file that is all settings, a key like `setings` or `egress.allow` is probably a slip.

@@ -9,10 +9,10 @@ use super::fields::{CLIENT_CREDENTIALS, ENV, GITHUB_APP, PROVIDER, REFRESH_TOKEN
 use super::reader::{OperatorFields, OperatorReader};
 use super::variables::is_name;
 use crate::auth::{
-    AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderConfig,
-    RefreshToken, SigningKey,
+    AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderBinding,
+    ProviderConfig, RefreshToken, SigningKey,
 };
-use proofhouse_manifest::interpolate::{Root, Sealed, Template};
+use proofhouse_manifest::interpolate::{NotAHost, Root, Sealed, Template, TokenHosts};
 
 /// What a request for a token says by itself.
 const TAKEN: [&str; 6] = [
@@ -91,8 +91,8 @@ pub(super) fn read_all<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_
                     "a provider of this name cannot be referred to as `{auth.name()}`".to_owned(),
                     Some("use letters, digits, `_` and `-`".to_owned()),
                 );
-            } else if let Some(provider) = read(node, reader) {
-                config.insert(name, provider);
+            } else if let Some((provider, binding)) = read(node, reader) {
+                config.insert(name, provider, binding);
             }
         });
     }
@@ -106,7 +106,10 @@ fn can_be_referred_to(name: &str) -> bool {
         .is_some_and(|found| found.root == Root::Auth && found.path.join(".") == name)
 }
 
-fn read<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Option<ProviderConfig> {
+fn read<'s>(
+    node: NodeRef<'s>,
+    reader: &mut OperatorReader<'s, '_>,
+) -> Option<(ProviderConfig, ProviderBinding)> {
     if !reader.is_mapping(node) {
         return None;
     }
@@ -132,7 +135,8 @@ fn read<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Option<Pr
         fields: reader.fields(node, found.spec)?,
     };
     if block.fields.has_all_required() {
-        (found.read)(&mut block)
+        let (provider, binding) = ((found.read)(&mut block), block.binding());
+        provider.zip(binding)
     } else {
         None
     }
@@ -175,6 +179,49 @@ impl<'s, 'l> Block<'_, 's, 'l> {
         // What a file or a shell leaves at the end of a secret is no part of it.
         self.text(key)
             .map(|text| Sealed::new(text.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+
+    /// To whom the tokens belong.
+    fn binding(&mut self) -> Option<ProviderBinding> {
+        let wrong = "this is no tool; write `namespace/name`, `namespace/*` or `*`";
+        let tools = self.each("tools", wrong, |text| {
+            let is_part = |part: &str| !(part.is_empty() || part.contains(['/', ' ']));
+            let is_tool = text.split_once('/').is_some_and(|(namespace, name)| {
+                is_part(namespace) && is_part(name) && !namespace.contains('*')
+            });
+            (is_tool || text == "*").then(|| text.to_owned())
+        });
+        let wrong = &NotAHost.to_string();
+        let hosts = self.each("hosts", wrong, |text| TokenHosts::parse([text]).ok());
+        Some(ProviderBinding {
+            tools: tools?,
+            hosts: hosts?.into_iter().reduce(TokenHosts::and)?,
+        })
+    }
+
+    /// One or more texts, each of which is something; nothing if one is not.
+    fn each<T>(
+        &mut self,
+        key: &'static str,
+        wrong: &str,
+        of: impl Fn(&str) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        self.read(key, |reader, node| {
+            let texts: Vec<String> = match node.items() {
+                Some(_) => reader
+                    .texts(node)
+                    .into_iter()
+                    .map(|(text, _)| text)
+                    .collect(),
+                None => reader.text(node).into_iter().collect(),
+            };
+            let found: Option<Vec<T>> = texts.iter().map(|text| of(text.trim())).collect();
+            let found = found.filter(|found| !found.is_empty());
+            if found.is_none() {
+                reader.error("OC-005", wrong.to_owned(), None);
+            }
+            found
+        })
     }
 
     fn variable(&mut self) -> Option<Sealed<String>> {

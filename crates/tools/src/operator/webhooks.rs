@@ -2,14 +2,18 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use proofhouse_source::format::FormatReader;
+use proofhouse_source::format::{Durations, FormatReader};
 use proofhouse_source::{NodeRef, PathSegment, did_you_mean};
 use proofhouse_wire::HeaderName;
 
 use super::fields::{OF_EVERY_SCHEME, WEBHOOK};
 use super::reader::{OperatorFields, OperatorReader};
-use crate::receive::webhook::{Encoding, Hash, SCHEMES, Scheme};
+use crate::receive::webhook::{
+    DedupeBy, DedupeChoice, Encoding, Hash, ID_WINDOW, SCHEMES, Scheme, SignatureKind,
+    TimestampFormat,
+};
 use proofhouse_manifest::interpolate::Sealed;
 
 const HASHES: [(&str, Hash); 4] = [
@@ -18,6 +22,18 @@ const HASHES: [(&str, Hash); 4] = [
     ("sha384", Hash::Sha384),
     ("sha512", Hash::Sha512),
 ];
+const FORMATS: [(&str, TimestampFormat); 3] = [
+    ("seconds", TimestampFormat::Seconds),
+    ("milliseconds", TimestampFormat::Milliseconds),
+    ("rfc3339", TimestampFormat::Rfc3339),
+];
+const REPEATS: [(&str, DedupeBy); 3] = [
+    ("id", DedupeBy::Id),
+    ("body", DedupeBy::Body),
+    ("none", DedupeBy::Nothing),
+];
+/// A signed time that is further off proves nothing.
+const MAX_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
 const ENCODINGS: [(&str, Encoding); 2] = [("hex", Encoding::Hex), ("base64", Encoding::Base64)];
 
 /// How deliveries are signed, by the name in the address they are posted to: a tool, or a source of triggers.
@@ -33,6 +49,8 @@ pub struct WebhookSource {
     pub scheme: Scheme,
     /// The secrets.
     pub secrets: Vec<Sealed<String>>,
+    /// What counts as the same delivery again.
+    pub dedupe: DedupeChoice,
 }
 
 impl WebhookConfig {
@@ -75,39 +93,84 @@ fn source<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Option<
         .collect();
     let found = fields.read("scheme", |reader, node| choice(node, &known, reader))?;
     let mut scheme = found.clone();
-    if scheme.name == "hmac" {
-        configure(&mut fields, &mut scheme);
-    } else {
-        for key in WEBHOOK.keys().skip(OF_EVERY_SCHEME) {
-            if node.get(key).is_some() {
-                fields.reader.within(PathSegment::Key(key), |reader| {
-                    let message = format!("`{key}` is only for the scheme `hmac`");
-                    reader.error("OC-005", message, None);
-                });
-            }
+    configure(&mut fields, &mut scheme);
+    for key in WEBHOOK.keys().skip(OF_EVERY_SCHEME) {
+        if node.get(key).is_some() && !scheme.configured.contains(&key) {
+            let takes = SCHEMES.iter().filter(|one| one.configured.contains(&key));
+            let names: Vec<String> = takes.map(|one| format!("`{}`", one.name)).collect();
+            fields.reader.within(PathSegment::Key(key), |reader| {
+                let names = names.join(" or ");
+                let message = format!("`{key}` is only for the scheme {names}");
+                reader.error("OC-005", message, None);
+            });
         }
     }
+    let dedupe = DedupeChoice {
+        by: fields.read("dedupe", |reader, node| choice(node, &REPEATS, reader)),
+        window: fields.read("dedupe_window", |reader, node| {
+            duration(node, ID_WINDOW, reader)
+        }),
+    };
     let secrets = secrets(&mut fields, &scheme);
-    Some(WebhookSource { scheme, secrets })
+    Some(WebhookSource {
+        scheme,
+        secrets,
+        dedupe,
+    })
 }
 
-/// The parts of the scheme `hmac`.
+/// The parts of a scheme that the operator says.
 fn configure(fields: &mut OperatorFields<'_, '_, '_>, scheme: &mut Scheme) {
-    if !fields.has("header") {
-        fields.missing("header", "OC-004");
+    if let Some(needed) = scheme.needs.filter(|key| !fields.has(key)) {
+        fields.missing(needed, "OC-004");
     }
-    if let Some(name) = header(fields, "header") {
+    let takes = |key: &str| scheme.configured.contains(&key);
+    if takes("header")
+        && let Some(name) = header(fields, "header")
+    {
         scheme.header = name;
     }
+    if takes("prefix")
+        && let Some(prefix) = fields.text("prefix")
+    {
+        scheme.prefix = Cow::Owned(prefix);
+    }
+    if takes("url")
+        && let Some(url) = fields.text("url")
+    {
+        scheme.url = Cow::Owned(url);
+    }
+    if !takes("signed") {
+        return;
+    }
     scheme.timestamp_header = header(fields, "timestamp_header");
+    scheme.timestamp_key = fields.text("timestamp_key").map(Cow::Owned);
     scheme.id_header = header(fields, "id_header");
     let hash = fields.read("hash", |reader, node| choice(node, &HASHES, reader));
     scheme.hash = hash.unwrap_or(scheme.hash);
     let encoding = fields.read("encoding", |reader, node| choice(node, &ENCODINGS, reader));
     scheme.encoding = encoding.unwrap_or(scheme.encoding);
-    if let Some(prefix) = fields.text("prefix") {
-        scheme.prefix = Cow::Owned(prefix);
-    }
+    let format = fields.read("timestamp_format", |reader, node| {
+        choice(node, &FORMATS, reader)
+    });
+    scheme.timestamp_format = format.unwrap_or(scheme.timestamp_format);
+    let tolerance = fields.read("tolerance", |reader, node| {
+        duration(node, MAX_TOLERANCE, reader)
+    });
+    let tolerance = tolerance.and_then(|tolerance| tolerance.try_into().ok());
+    scheme.tolerance = tolerance.unwrap_or(scheme.tolerance);
+    scheme.separator = fields.read("separator", |reader, node| {
+        let text = reader.text(node)?;
+        let mut letters = text.chars();
+        match (letters.next(), letters.next()) {
+            (Some(one), None) => Some(one),
+            _ => {
+                let message = "what stands between signatures is one character".to_owned();
+                reader.error("OC-005", message, None);
+                None
+            }
+        }
+    });
     if let Some(signed) = fields.text("signed") {
         scheme.signed = Cow::Owned(signed);
     }
@@ -115,6 +178,26 @@ fn configure(fields: &mut OperatorFields<'_, '_, '_>, scheme: &mut Scheme) {
         let help = "write for example `signed: \"{timestamp}.{body}\"`".to_owned();
         fields.reader.error("OC-005", error.to_string(), Some(help));
     }
+}
+
+/// A duration of at most so much.
+fn duration<'s>(
+    node: NodeRef<'s>,
+    most: Duration,
+    reader: &mut OperatorReader<'s, '_>,
+) -> Option<Duration> {
+    let text = reader.text(node)?;
+    let found = Durations::POSITIVE.parse(&text).ok();
+    let found = found.filter(|found| *found <= most);
+    if found.is_none() {
+        let message = format!("this is not a duration of at most {} s", most.as_secs());
+        reader.error(
+            "OC-005",
+            message,
+            Some("write for example `10m`".to_owned()),
+        );
+    }
+    found
 }
 
 fn header(fields: &mut OperatorFields<'_, '_, '_>, key: &'static str) -> Option<Cow<'static, str>> {
@@ -147,7 +230,12 @@ fn secrets(fields: &mut OperatorFields<'_, '_, '_>, scheme: &Scheme) -> Vec<Seal
         }
         Some(())
     });
-    if secrets.is_empty() && fields.reader.findings() == before {
+    if scheme.kind == SignatureKind::Unsigned {
+        if !secrets.is_empty() {
+            let message = "a source that does not sign has no secret".to_owned();
+            fields.reader.error("OC-005", message, None);
+        }
+    } else if secrets.is_empty() && fields.reader.findings() == before {
         fields.missing("secrets", "OC-004");
     }
     secrets

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{ActionCall, ActionError, ActionFailure};
 use proofhouse_manifest::Tool;
 use proofhouse_manifest::interpolate::{
-    Root, Sealed, Secrets, TemplateReference, TemplateScope, find_dotted,
+    Root, Sealed, Secrets, TemplateReference, TemplateScope, TokenHosts, find_dotted,
 };
 
 /// Why there is no token.
@@ -48,10 +48,13 @@ pub trait TokenSource: Send + Sync {
         Secrets::default()
     }
 
-    /// Whether there is a provider of that name. It is asked where no manifest names one: the security
-    /// schemes of an OpenAPI description are satisfied by providers of their names.
-    fn provides(&self, _provider: &str) -> bool {
-        false
+    /// Where a tool may send the tokens of a provider. Unless a source says otherwise, everywhere.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the tool may not have them.
+    fn granted(&self, _provider: &str, _tool: &Tool) -> Result<TokenHosts, TokenError> {
+        Ok(TokenHosts::any())
     }
 }
 
@@ -133,10 +136,19 @@ pub enum MountError {
     },
 }
 
+/// Settings, and whose they are.
+#[derive(Clone)]
+enum SettingsGiven {
+    /// Of the one tool that the environment is for.
+    Own(Value),
+    /// By the namespace and the name of tools, and those that go to whichever tool declares them.
+    ByTool(Arc<Map<String, Value>>, Arc<Map<String, Value>>),
+}
+
 /// What a task knows: settings, the runtime, the agent, tokens and the time.
 #[derive(Clone)]
 pub struct Environment {
-    settings: Sealed<Value>,
+    settings: Sealed<SettingsGiven>,
     roots: BTreeMap<Root, Value>,
     tokens: Arc<dyn TokenSource>,
     base: Option<Arc<Path>>,
@@ -145,7 +157,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// An environment with the operator's settings and a clock that tells the time as RFC 3339 in UTC.
+    /// An environment with the settings of the one tool that it is for, and a clock that tells the time as RFC 3339 in UTC.
     ///
     /// ```
     /// use proofhouse_tools::runtime::Environment;
@@ -155,6 +167,21 @@ impl Environment {
     /// assert!(!format!("{environment:?}").contains("sk-1"));
     /// ```
     pub fn new(settings: Value, now: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self::given(SettingsGiven::Own(settings), now)
+    }
+
+    /// An environment for many tools. `by_tool` has their settings by namespace and name, such as
+    /// `demo/weather`; `declared` has those that every tool gets that declares them. No tool gets a
+    /// setting that it does not declare.
+    pub fn for_tools(
+        by_tool: Map<String, Value>,
+        declared: Map<String, Value>,
+        now: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Self {
+        Self::given(SettingsGiven::ByTool(by_tool.into(), declared.into()), now)
+    }
+
+    fn given(settings: SettingsGiven, now: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self {
             settings: Sealed::new(settings),
             roots: BTreeMap::new(),
@@ -191,18 +218,10 @@ impl Environment {
         self.base.as_deref()
     }
 
-    /// Whether there is a provider of that name.
-    pub(crate) fn provides(&self, provider: &str) -> bool {
-        self.tokens.provides(provider)
-    }
-
     /// A setting, or the default that the tool declares for it.
     pub(crate) fn setting(&self, tool: &Tool, name: &str) -> Option<Value> {
         let path: Vec<String> = name.split('.').map(str::to_owned).collect();
-        let found = find_dotted(self.settings.expose(), &path);
-        let declared = tool.settings.as_ref();
-        let default = || declared?.properties().get(name)?.get("default");
-        found.or_else(default).cloned()
+        find_dotted(&self.settings_of(tool), &path).cloned()
     }
 
     /// The same with files.
@@ -236,7 +255,7 @@ impl Environment {
     pub fn secrets(&self, tool: &Tool) -> Secrets {
         let mut secrets = Secrets::default();
         let declared = tool.settings.as_ref().map(|schema| schema.properties());
-        for (name, value) in self.settings.expose().as_object().into_iter().flatten() {
+        for (name, value) in &self.own_settings(tool) {
             let schema = declared.and_then(|declared| declared.get(name));
             let marked = schema.is_none_or(|schema| {
                 schema
@@ -261,6 +280,7 @@ impl Environment {
         let references: Vec<&TemplateReference> = references.collect();
         let mut scope = self.scope_of(call, &references);
         for provider in providers(&references) {
+            self.bind_token(&mut scope, &provider, call)?;
             let token = self.tokens.token(&provider, fresh).await;
             self.set_token(&mut scope, &provider, token)?;
         }
@@ -277,6 +297,7 @@ impl Environment {
         let references: Vec<&TemplateReference> = references.collect();
         let mut scope = self.scope_of(call, &references);
         for provider in providers(&references) {
+            self.bind_token(&mut scope, &provider, call)?;
             let token = match refused.token(&provider) {
                 Some(refused) => self.tokens.token_instead_of(&provider, refused).await,
                 None => self.tokens.token(&provider, true).await,
@@ -315,6 +336,20 @@ impl Environment {
         scope
     }
 
+    /// Asks whether the tool may have the tokens of a provider, before one is fetched.
+    fn bind_token(
+        &self,
+        scope: &mut TemplateScope,
+        provider: &str,
+        call: &ActionCall,
+    ) -> Result<(), ActionError> {
+        let hosts = self.tokens.granted(provider, &call.tool);
+        let hosts =
+            hosts.map_err(|error| ActionError::new(ActionFailure::Token, error.to_string()))?;
+        scope.bind_token(provider, hosts);
+        Ok(())
+    }
+
     fn set_token(
         &self,
         scope: &mut TemplateScope,
@@ -330,15 +365,44 @@ impl Environment {
 
     /// The settings with the defaults of the tool's schema.
     pub(crate) fn settings_of(&self, tool: &Tool) -> Value {
-        let mut settings = self.settings.expose().clone();
-        if let (Some(schema), Some(map)) = (&tool.settings, settings.as_object_mut()) {
+        let mut settings = self.own_settings(tool);
+        if let Some(schema) = &tool.settings {
             for (name, property) in schema.properties() {
-                if let (false, Some(default)) = (map.contains_key(name), property.get("default")) {
-                    map.insert(name.clone(), default.clone());
+                if let (false, Some(default)) =
+                    (settings.contains_key(name), property.get("default"))
+                {
+                    settings.insert(name.clone(), default.clone());
                 }
             }
         }
-        settings
+        Value::Object(settings)
+    }
+
+    /// What the operator configured for a tool.
+    fn own_settings(&self, tool: &Tool) -> Map<String, Value> {
+        let (by_tool, shared) = match self.settings.expose() {
+            SettingsGiven::Own(settings) => {
+                return settings.as_object().cloned().unwrap_or_default();
+            }
+            SettingsGiven::ByTool(by_tool, shared) => (by_tool, shared),
+        };
+        let Some(declared) = &tool.settings else {
+            return Map::new();
+        };
+        let is_declared = |name: &str| {
+            let mut names = declared.properties().keys();
+            names.any(|known| {
+                let rest = known.strip_prefix(name);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        };
+        let own = by_tool.get(&format!("{}/{}", tool.namespace, tool.name));
+        let own = own.and_then(Value::as_object).into_iter().flatten();
+        // Who says it with a command means it now.
+        own.chain(shared.iter())
+            .filter(|(name, _)| is_declared(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Errors of actions: one table says which of them end the task and which are told to the model.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -229,10 +230,30 @@ impl ActionError {
         }
     }
 
+    /// The error of a host that nobody answers at, after so long a wait.
+    pub(crate) fn unreachable(host: &str, reason: &str, waited: Duration) -> Self {
+        let mut message = format!("cannot connect to {host}: {reason}");
+        if !waited.is_zero() {
+            message.push_str(&format!("; it was waited for {} s", waited.as_secs_f32()));
+        }
+        Self::new(ActionFailure::Unreachable, message)
+    }
+
     /// Whether the model is told, instead of the task ending.
     #[must_use]
     pub fn is_recoverable(&self) -> bool {
         self.failure.class() == ErrorClass::Recoverable
+    }
+
+    /// Whether every other call of the tool would come to the same: what is wrong is its configuration, not a host that
+    /// does not answer just now or that only this call went to.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        let passes = matches!(
+            self.failure,
+            ActionFailure::Unreachable | ActionFailure::EgressDenied | ActionFailure::Token
+        );
+        !(self.is_recoverable() || passes)
     }
 
     /// What the model is told.
@@ -277,7 +298,7 @@ impl From<ResolveError> for ActionError {
     fn from(error: ResolveError) -> Self {
         let failure = match error {
             ResolveError::MissingSetting(_) => ActionFailure::Setting,
-            ResolveError::MissingToken(_) => ActionFailure::Token,
+            ResolveError::MissingToken(_) | ResolveError::TokenHost { .. } => ActionFailure::Token,
             ResolveError::Missing(_) => ActionFailure::Arguments,
             ResolveError::TooLarge => ActionFailure::TooLarge,
         };

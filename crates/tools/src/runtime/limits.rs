@@ -27,6 +27,10 @@ pub struct ToolLimits {
     pub max_result_bytes: usize,
     /// How requests are repeated.
     pub retry: RetryPolicy,
+    /// How long a host that nobody answers at is waited for, so that an outage can heal.
+    pub outage: Duration,
+    /// How many operations of a description are functions of their own; more are searched for.
+    pub max_functions: usize,
     /// Starting an MCP server, from nothing to its list of tools.
     pub mcp_start: Duration,
     /// One call of a tool of an MCP server, however often the server asks back.
@@ -38,7 +42,7 @@ pub struct ToolLimits {
 }
 
 impl Default for ToolLimits {
-    /// Connect 5 s, HTTP 30 s, responses of 10 MiB, results of 1 MiB, MCP start 30 s and call 120 s.
+    /// Connect 5 s, HTTP 30 s, outages 30 s, responses of 10 MiB, results of 1 MiB, MCP start 30 s and call 120 s.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
@@ -46,6 +50,8 @@ impl Default for ToolLimits {
             max_response_bytes: 10 << 20,
             max_result_bytes: 1 << 20,
             retry: RETRY,
+            outage: Duration::from_secs(30),
+            max_functions: 128,
             mcp_start: Duration::from_secs(30),
             mcp_call: Duration::from_secs(120),
             cancel: Duration::from_secs(5),

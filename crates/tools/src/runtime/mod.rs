@@ -104,6 +104,11 @@ pub trait ActionSession: Send + Sync {
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>>;
 
+    /// Whether something is open elsewhere that the calls of the task share and that its teardown ends.
+    fn holds_state(&self) -> bool {
+        false
+    }
+
     /// Cleans up when the task ends, also after a failure. Nothing to do where nothing was opened.
     fn teardown<'a>(
         &'a self,

@@ -498,7 +498,7 @@ impl ToolTask {
                         Ok(session)
                     }
                     Err(error) => {
-                        if !error.is_recoverable() {
+                        if error.is_final() {
                             *slot = BackendSlot::Failed(error.clone());
                         }
                         Err(error)
@@ -520,6 +520,19 @@ impl ToolTask {
         self.inner.ending.cancel();
         let _alone = self.inner.calls.write().await;
         self.leave(|| BackendSlot::Closed).await
+    }
+
+    /// Whether it has something open that a teardown would end, such as a session or a server.
+    #[must_use]
+    pub fn holds_state(&self) -> bool {
+        self.inner
+            .backends
+            .iter()
+            .any(|backend| match backend.slot.try_lock() {
+                Ok(slot) => matches!(&*slot, BackendSlot::Ready(session) if session.holds_state()),
+                // It is being made.
+                Err(_) => true,
+            })
     }
 
     /// Tears down what was initialized while the task is idle; the next call initializes again.

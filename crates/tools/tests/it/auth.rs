@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_test_support::loopback::Vacant;
 use proofhouse_tools::auth::{
-    AuthConfig, AuthError, ClientAuthentication, ClientCredentials, OauthClient, ProviderConfig,
-    Providers, RefreshToken,
+    AuthConfig, AuthError, ClientAuthentication, ClientCredentials, OauthClient, ProviderBinding,
+    ProviderConfig, Providers, RefreshToken,
 };
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{ActionFailure, Runtimes, TokenSource, ToolTask};
@@ -56,7 +56,7 @@ fn providers(provider: ProviderConfig) -> (Arc<Providers>, Arc<AtomicU64>) {
     let clock = Arc::new(AtomicU64::new(START));
     let tells = Arc::clone(&clock);
     let mut config = AuthConfig::default();
-    config.insert("p", provider);
+    config.insert("p", provider, ProviderBinding::everywhere());
     let now = move || tells.load(Ordering::SeqCst);
     let providers =
         Providers::new(&config, &limits(), loopback(), now).expect("the test is set up");
@@ -427,7 +427,7 @@ async fn slow_huge_forbidden_and_absent_endpoints_end() {
     assert_eq!((silent.seen().len(), moved.seen().len()), (1, 1));
 
     let mut config = AuthConfig::default();
-    config.insert("p", credentials(silent.port));
+    config.insert("p", credentials(silent.port), ProviderBinding::everywhere());
     let providers = Providers::new(&config, &limits(), EgressPolicy::default(), || START).unwrap();
     let error = providers.get("p").await.unwrap_err().to_string();
     assert!(error.contains("egress.allow"), "{error}");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use proofhouse_tools::auth::{
-    AuthConfig, GithubApp, KeyError, ProviderConfig, Providers, SigningKey,
+    AuthConfig, GithubApp, KeyError, ProviderBinding, ProviderConfig, Providers, SigningKey,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,11 @@ fn providers(app: GithubApp) -> (Providers, Arc<AtomicU64>) {
     let clock = Arc::new(AtomicU64::new(START));
     let tells = Arc::clone(&clock);
     let mut config = AuthConfig::default();
-    config.insert("p", ProviderConfig::GithubApp(app));
+    config.insert(
+        "p",
+        ProviderConfig::GithubApp(app),
+        ProviderBinding::everywhere(),
+    );
     let now = move || tells.load(Ordering::SeqCst);
     let providers = Providers::new(&config, &limits(), loopback(), now);
     (providers.expect("the client is set up"), clock)

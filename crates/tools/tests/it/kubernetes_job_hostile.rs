@@ -90,6 +90,50 @@ async fn refusals_of_the_cluster_are_classified() {
     }
 }
 
+/// What clusters say with 403: only what is about the account ends the task.
+#[tokio::test]
+async fn a_forbidden_job_is_classified_by_its_cause() {
+    for (message, cause) in [
+        (
+            "jobs.batch is forbidden: User \"system:serviceaccount:a:b\" cannot create resource \"jobs\" in API group \"batch\" in the namespace \"jobs\"",
+            None,
+        ),
+        (
+            "jobs.batch \"t-act\" is forbidden: exceeded quota: team, requested: count/jobs.batch=1, used: 5, limited: 5",
+            Some("quota"),
+        ),
+        (
+            "admission webhook \"policy.example.com\" denied the request: images come from our registry",
+            Some("admission"),
+        ),
+        (
+            "jobs.batch \"t-act\" is forbidden: ValidatingAdmissionPolicy 'small' with binding 'small' denied request: too large",
+            Some("admission"),
+        ),
+        (
+            "jobs.batch \"t\" is forbidden: unable to create new content in namespace jobs because it is being terminated",
+            Some("admission"),
+        ),
+    ] {
+        let player = Player::troubled(Fate::endless(), Watching::Works, move |method, _, _| {
+            (method == "POST").then(|| refusal(403, "Forbidden", message))
+        })
+        .await;
+        let task = task(
+            player.cluster(),
+            &execute("jobs", &script("true")),
+            &limits(),
+        );
+        let error = failure(act_and_leave(&player, &task).await);
+        let told = error.detail.get("cause").and_then(|cause| cause.as_str());
+        assert_eq!(
+            (told, error.is_recoverable()),
+            (cause, cause.is_some()),
+            "{message}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_refusal_while_waiting_ends_the_task_and_cleans_up() {
     let player = Player::troubled(Fate::endless(), Watching::Ends, |method, path, _| {

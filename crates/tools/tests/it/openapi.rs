@@ -261,6 +261,43 @@ fn echo(request: &str) -> Reply {
     json_reply(&json!({"request": request}))
 }
 
+/// A tool whose manifest grants something to the scheme `auth`.
+fn granting(server: &Server, credential: &str, environment: Environment) -> ToolTask {
+    let block = format!(
+        "settings: {{properties: {{auth: {{}}}}}}\nopenapi: {{url: \"http://127.0.0.1:{}/api\", credentials: {{auth: \"{credential}\"}}}}",
+        server.port
+    );
+    task_of(&block, environment)
+}
+
+/// A description chooses the names of its schemes; what it gets is for the manifest to say.
+#[tokio::test]
+async fn a_description_gets_only_what_its_manifest_grants() {
+    let scheme = |name: &str| json!({"type": "apiKey", "in": "header", "name": name});
+    let description = json!({
+        "openapi": "3.1.0",
+        "paths": {"/me": {"get": {"operationId": "get_me"}}},
+        "security": [{"api_key": [], "github": []}],
+        "components": {"securitySchemes": {"api_key": scheme("X-A"), "github": scheme("X-B")}},
+    });
+    let server = serve(&description, echo).await;
+    let block = format!(
+        "settings: {{properties: {{api_key: {{}}}}}}\nopenapi: {{url: \"http://127.0.0.1:{}/api\"}}",
+        server.port
+    );
+    let tokens = Arc::new(Tokens::default());
+    let environment = environment_of(json!({"api_key": "sk-secret-1"}));
+    let task = task_of(&block, environment.with_tokens(tokens.clone()));
+    let error = call(&task, "get_me", json!({})).await.unwrap_err();
+    assert_eq!(error.failure, ActionFailure::Setting);
+    assert_eq!(
+        tokens.given.load(Ordering::SeqCst),
+        0,
+        "no token was fetched"
+    );
+    assert_eq!(server.seen().len(), 1, "only the description was fetched");
+}
+
 #[tokio::test]
 async fn credentials_are_sent_and_never_shown() {
     for (scheme, settings, sent) in [
@@ -271,7 +308,7 @@ async fn credentials_are_sent_and_never_shown() {
         ),
         (
             json!({"type": "apiKey", "in": "query", "name": "key"}),
-            json!({"auth_token": "sk-secret-1&"}),
+            json!({"auth": "sk-secret-1&"}),
             "GET /me?key=sk-secret-1%26 HTTP/1.1\r\n",
         ),
         (
@@ -281,7 +318,7 @@ async fn credentials_are_sent_and_never_shown() {
         ),
         (
             json!({"type": "http", "scheme": "basic"}),
-            json!({"auth_username": "user", "auth_password": "sk-secret-1"}),
+            json!({"auth": "user:sk-secret-1"}),
             "\r\nauthorization: Basic dXNlcjpzay1zZWNyZXQtMQ==\r\n",
         ),
         (
@@ -291,7 +328,7 @@ async fn credentials_are_sent_and_never_shown() {
         ),
     ] {
         let server = serve(&secured(&scheme), echo).await;
-        let task = derived(&server, settings);
+        let task = granting(&server, "{settings.auth}", environment_of(settings));
         let shown = call(&task, "get_me", json!({}))
             .await
             .unwrap()
@@ -317,8 +354,8 @@ async fn missing_credentials_end_the_task_before_anything_is_sent() {
     let error = call(&task, "get_me", json!({})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "missing_setting: `get_me` needs credentials; configure the setting `auth` or an auth provider of \
-         that name"
+        "missing_setting: `get_me` needs credentials; configure `openapi.credentials.auth` in the manifest, \
+         such as \"{settings.name}\" or \"{auth.name()}\""
     );
     assert!(!error.is_recoverable());
     assert_eq!(server.seen().len(), 1);
@@ -348,10 +385,6 @@ impl TokenSource for Tokens {
         self.given.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move { Ok(if fresh { "fresh-token" } else { "stale-token" }.to_owned()) })
     }
-
-    fn provides(&self, provider: &str) -> bool {
-        provider == "auth"
-    }
 }
 
 #[tokio::test]
@@ -366,9 +399,8 @@ async fn a_refused_token_is_fetched_anew_once() {
     })
     .await;
     let tokens = Arc::new(Tokens::default());
-    let block = format!("openapi: {{url: \"http://127.0.0.1:{}/api\"}}", server.port);
     let environment = environment_of(json!({})).with_tokens(tokens.clone());
-    let task = task_of(&block, environment);
+    let task = granting(&server, "{auth.hub()}", environment);
     let shown = call(&task, "get_me", json!({}))
         .await
         .unwrap()
@@ -384,11 +416,8 @@ async fn a_refused_token_is_fetched_anew_once() {
         reply("401 Unauthorized", "", "no fresh-token")
     })
     .await;
-    let block = format!("openapi: {{url: \"http://127.0.0.1:{}/api\"}}", server.port);
-    let task = task_of(
-        &block,
-        environment_of(json!({})).with_tokens(Arc::new(Tokens::default())),
-    );
+    let environment = environment_of(json!({})).with_tokens(Arc::new(Tokens::default()));
+    let task = granting(&server, "{auth.hub()}", environment);
     let error = call(&task, "get_me", json!({})).await.unwrap_err();
     assert_eq!(error.failure, ActionFailure::HttpStatus);
     assert_eq!(error.detail["body"], "no [redacted]");
@@ -708,4 +737,87 @@ async fn bodies_of_other_kinds_arrive() {
         error.to_string(),
         "bad_arguments: the body: this is not base64"
     );
+}
+
+/// A description of many operations: `read_0`, `read_1` and so on, in two tags.
+fn large(count: usize) -> Value {
+    let paths = (0..count).map(|number| {
+        let tag = if number % 2 == 0 { "even" } else { "odd" };
+        let operation = json!({
+            "operationId": format!("read_{number}"), "tags": [tag],
+            "summary": if number == 77 { "Brews coffee for everybody." } else { "Reads something." },
+            "parameters": [{"name": "size", "in": "query", "required": true, "schema": {"type": "integer"}}],
+        });
+        (format!("/{tag}/{number}"), json!({"get": operation}))
+    });
+    let paths: serde_json::Map<String, Value> = paths.collect();
+    json!({"openapi": "3.1.0", "servers": [{"url": "/"}], "paths": paths})
+}
+
+async fn names(task: &ToolTask) -> Vec<String> {
+    let actions = task.actions(Default::default()).await.unwrap();
+    actions.iter().map(|action| action.name.clone()).collect()
+}
+
+#[tokio::test]
+async fn operations_are_included_and_excluded() {
+    let server = serve(&large(300), ok).await;
+    for (filters, expected) in [
+        ("include: [read_7], exclude: []", vec!["read_7"]),
+        (
+            "include: ['read_2*'], exclude: ['/odd/*', 'read_2*0', 'read_2*2', 'read_2*4', 'read_2*6']",
+            vec![
+                "read_2", "read_28", "read_208", "read_218", "read_228", "read_238", "read_248",
+                "read_258", "read_268", "read_278", "read_288", "read_298",
+            ],
+        ),
+        (
+            "include: ['tag:odd'], exclude: ['/odd/1*', '/odd/2*', '*3', '*5', '*7']",
+            vec![
+                "read_9", "read_31", "read_39", "read_41", "read_49", "read_51", "read_59",
+                "read_61", "read_69", "read_71", "read_79", "read_81", "read_89", "read_91",
+                "read_99",
+            ],
+        ),
+    ] {
+        let block = format!(
+            "openapi: {{url: \"http://127.0.0.1:{}/api\", {filters}}}",
+            server.port
+        );
+        let found = names(&task_of(&block, environment_of(json!({})))).await;
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        assert_eq!(found, expected, "{filters}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_description_is_searched_and_called() {
+    let server = serve(&large(300), echo).await;
+    let task = derived(&server, json!({}));
+    assert_eq!(names(&task).await, ["search", "call"]);
+    let found = call(&task, "search", json!({"query": "brew some coffee"})).await;
+    let found = found.unwrap().value;
+    let best = &found["operations"][0];
+    assert_eq!(
+        (&best["operation"], &best["request"]),
+        (&json!("read_77"), &json!("GET /odd/77"))
+    );
+    assert_eq!(best["parameters"]["required"], json!(["size"]));
+    let called = json!({"operation": "read_77", "arguments": {"size": 3}});
+    call(&task, "call", called).await.unwrap();
+    let request = server.seen().pop().unwrap();
+    assert!(request.starts_with("GET /odd/77?size=3 "), "{request}");
+    for wrong in [
+        json!({"operation": "read_77", "arguments": {"size": "many"}}),
+        json!({"operation": "read_77"}),
+        json!({"operation": "read_999"}),
+        json!({}),
+    ] {
+        let error = call(&task, "call", wrong).await.unwrap_err();
+        assert_eq!(error.failure, ActionFailure::Arguments, "{error}");
+    }
+    let error = call(&task, "read_77", json!({"size": 1}))
+        .await
+        .unwrap_err();
+    assert_eq!(error.failure, ActionFailure::Arguments, "{error}");
 }

@@ -34,8 +34,17 @@ fn packages(test: &str, peer: &str) -> Option<PathBuf> {
 
 /// A published description as a tool whose requests go to the server.
 fn published(directory: &Path, file: &str, settings: &Value, port: u16) -> ToolTask {
+    // Each setting is granted to the scheme of its name.
+    let schemes: Vec<&String> = settings.as_object().unwrap().keys().collect();
+    let declared = schemes.iter().map(|name| format!("{name}: {{}}"));
+    let declared = declared.collect::<Vec<_>>().join(", ");
+    let granted = schemes
+        .iter()
+        .map(|name| format!("{name}: '{{settings.{name}}}'"));
+    let granted = granted.collect::<Vec<_>>().join(", ");
     let text = format!(
-        "kind: commonagents.info/v1/tool\nnamespace: n\nname: t\ndescription: d\nopenapi: {{url: \"{file}\"}}"
+        "kind: commonagents.info/v1/tool\nnamespace: n\nname: t\ndescription: d\n\
+         settings: {{properties: {{{declared}}}}}\nopenapi: {{url: \"{file}\", credentials: {{{granted}}}}}"
     );
     let (bundle, findings) = Bundle::read(&text);
     assert!(findings.is_empty(), "{findings:?}");
@@ -43,13 +52,13 @@ fn published(directory: &Path, file: &str, settings: &Value, port: u16) -> ToolT
     let mut settings = settings.clone();
     settings["server_url"] = format!("http://127.0.0.1:{port}/base/").into();
     let environment = Environment::new(settings, || "2026-01-02T03:04:05.000Z".to_owned());
-    let runtimes = Runtimes::new(&ToolLimits::default(), loopback()).unwrap();
-    ToolTask::new(
-        tool,
-        environment.with_base(directory),
-        runtimes,
-        ToolLimits::default(),
-    )
+    // All of them, however many there are.
+    let limits = ToolLimits {
+        max_functions: usize::MAX,
+        ..ToolLimits::default()
+    };
+    let runtimes = Runtimes::new(&limits, loopback()).unwrap();
+    ToolTask::new(tool, environment.with_base(directory), runtimes, limits)
 }
 
 /// Everything that must be true of the actions of a description.

@@ -77,7 +77,7 @@ fn webhooks_are_signed_as_configured() {
             "{scheme: github, secret: a, header: X}",
             "OC-005",
             49,
-            "only for the scheme `hmac`",
+            "only for the scheme `token` or `hmac`",
         ),
         ("{scheme: hmac, secret: a}", "OC-004", 10, "needs `header`"),
         (
@@ -146,11 +146,11 @@ fn webhooks_are_signed_as_configured() {
 fn everything_can_be_configured() {
     let text = r"
 settings:
-  weather.api_key: <${TOKEN}>
-  limits: {most: 5, words: [a, '$${b}']}
+  demo/weather: {api_key: '<${TOKEN}>'}
+  demo/other: {limits: {most: 5, words: [a, '$${b}']}}
 auth:
-  fixed: {type: static, token: sk-1}
-  env: {type: env, variable: TOKEN}
+  fixed: {type: static, token: sk-1, tools: '*', hosts: '*'}
+  env: {type: env, variable: TOKEN, tools: [demo/weather, other/*], hosts: [api.test, '*.b.test:8443']}
   machine:
     type: client_credentials
     token_url: https://login.test/token
@@ -160,11 +160,15 @@ auth:
     scope: [read, write]
     audience: https://api.test
     parameters: {resource: r1}
+    tools: demo/*
+    hosts: api.test
   person-1:
     type: refresh_token
     token_url: http://127.0.0.1:8080/token
     client_id: me
     refresh_token: sk-refresh
+    tools: demo/*
+    hosts: api.test
   github:
     type: github_app
     app_id: 12345
@@ -172,6 +176,8 @@ auth:
     private_key: ${KEY}
     repositories: [one]
     permissions: {contents: read}
+    tools: demo/*
+    hosts: api.github.com
 egress:
   allow: [10.1.0.0/16, '${HOST}', 'fd00::/8']
 kubernetes: {kubeconfig: '${HOST}.config', context: ci, namespaces: [jobs]}
@@ -179,9 +185,41 @@ mcp: {environment: {LANG: C.UTF-8, TRIES: 3, KEY: sk-1}}
 ";
     let config = good(text);
     assert_eq!(
-        *config.settings.expose(),
-        json!({"weather.api_key": "<sk-from-env\n>", "limits": {"most": 5, "words": ["a", "${b}"]}})
+        json!(config.settings.expose()),
+        json!({
+            "demo/weather": {"api_key": "<sk-from-env\n>"},
+            "demo/other": {"limits": {"most": 5, "words": ["a", "${b}"]}},
+        })
     );
+    let (_, _, binding) = config
+        .auth
+        .iter()
+        .find(|(name, _, _)| *name == "env")
+        .unwrap();
+    for (namespace, name, expected) in [
+        ("demo", "weather", true),
+        ("demo", "weather2", false),
+        ("other", "anything", true),
+        ("others", "anything", false),
+    ] {
+        assert_eq!(
+            binding.is_for(namespace, name),
+            expected,
+            "{namespace}/{name}"
+        );
+    }
+    for (url, expected) in [
+        ("https://api.test/x", true),
+        ("https://a.b.test:8443", true),
+        ("https://a.b.test", false),
+        ("https://api.test.evil.net", false),
+    ] {
+        assert_eq!(
+            binding.hosts.allows(&url.parse().unwrap()),
+            expected,
+            "{url}"
+        );
+    }
     let Some(ProviderConfig::Fixed(token)) = config.auth.get("env") else {
         panic!("no token");
     };
@@ -241,21 +279,64 @@ mcp: {environment: {LANG: C.UTF-8, TRIES: 3, KEY: sk-1}}
 
 #[test]
 fn a_file_without_the_keys_is_all_settings() {
-    let config = good("api_key: sk-1\nregion: ${HOST}\nnested: {auth: 1}\n");
+    let config = good("n/t: {api_key: sk-1, region: '${HOST}'}\nn/u: {nested: {auth: 1}}\n");
+    let all = |text: &str| json!(good(text).settings.expose());
     assert_eq!(
-        *config.settings.expose(),
-        json!({"api_key": "sk-1", "region": "10.9.8.7", "nested": {"auth": 1}})
+        json!(config.settings.expose()),
+        json!({"n/t": {"api_key": "sk-1", "region": "10.9.8.7"}, "n/u": {"nested": {"auth": 1}}})
     );
     assert_eq!(
-        *good("{\"a\": [1, true]}").settings.expose(),
-        json!({"a": [1, true]})
+        all("{\"n/t\": {\"a\": [1, true]}}"),
+        json!({"n/t": {"a": [1, true]}})
     );
-    assert_eq!(*good("").settings.expose(), json!({}));
-    assert_eq!(*good("# nothing\n").settings.expose(), json!({}));
+    assert_eq!(all(""), json!({}));
+    assert_eq!(all("# nothing\n"), json!({}));
     assert_eq!(
-        *good("settings: {settings: 1}").settings.expose(),
-        json!({"settings": 1})
+        all("settings: {n/t: {settings: 1}}"),
+        json!({"n/t": {"settings": 1}})
     );
+}
+
+/// Settings were everybody's once: the error says how to write them now.
+#[test]
+fn settings_belong_to_a_tool() {
+    for (text, place) in [
+        ("api_key: sk-1\n", ("OC-012", 1, 1)),
+        ("settings:\n  api_key: sk-1\n", ("OC-012", 2, 3)),
+        ("settings:\n  weather.api_key: sk-1\n", ("OC-012", 2, 3)),
+        ("settings:\n  a/b/c: {api_key: sk-1}\n", ("OC-012", 2, 3)),
+        ("settings:\n  /b: {api_key: sk-1}\n", ("OC-012", 2, 3)),
+        ("settings:\n  a/b: sk-1\n", ("OC-002", 2, 8)),
+    ] {
+        let (config, _) = read(text);
+        let (found, help) = findings(text);
+        assert_eq!(found, [place], "{text}");
+        let explains = help.contains("`NAMESPACE/TOOL: {");
+        assert!(place.0 != "OC-012" || explains, "{text}: {help}");
+        assert!(config.settings.expose().is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn providers_are_bound_to_tools_and_hosts() {
+    for (rest, expected) in [
+        ("tools: '*'", vec![("OC-004", 2, 3)]),
+        ("hosts: '*'", vec![("OC-004", 2, 3)]),
+        ("tools: [], hosts: '*'", vec![("OC-005", 2, 34)]),
+        ("tools: weather, hosts: '*'", vec![("OC-005", 2, 41)]),
+        ("tools: '*/x', hosts: '*'", vec![("OC-005", 2, 41)]),
+        (
+            "tools: n/t, hosts: 'https://h.test/'",
+            vec![("OC-005", 2, 53)],
+        ),
+        ("tools: n/t, hosts: ''", vec![("OC-005", 2, 53)]),
+    ] {
+        let text = format!("auth:\n  p: {{type: static, token: sk-1, {rest}}}\n");
+        let (config, _) = read(&text);
+        let (found, _) = findings(&text);
+        assert_eq!(found, expected, "{text}");
+        assert!(config.auth.get("p").is_none(), "{text}");
+    }
 }
 
 /// The code and the place of each finding, and the help of the first.
@@ -276,7 +357,7 @@ fn findings(text: &str) -> (Vec<(&'static str, usize, usize)>, String) {
 
 #[test]
 fn findings_have_places_and_show_no_value() {
-    let provider = |fields: &str| format!("auth:\n  p: {{{fields}}}\n");
+    let provider = |fields: &str| format!("auth:\n  p: {{{fields}, tools: '*', hosts: '*'}}\n");
     let client = "type: client_credentials, client_id: a, client_secret: sk-1";
     for (text, expected, help) in [
         ("a: [", vec![("OC-001", 1, 4)], ""),
@@ -320,17 +401,17 @@ fn findings_have_places_and_show_no_value() {
             "",
         ),
         ("egress:\n", vec![("OC-010", 1, 1)], ""),
-        ("a: x${NOPE}\n", vec![("OC-006", 1, 4)], ""),
-        ("a: [1, '${sk-1}']\n", vec![("OC-007", 1, 8)], "$${"),
-        ("a: .inf\n", vec![("OC-002", 1, 4)], ""),
+        ("n/t:\n  a: x${NOPE}\n", vec![("OC-006", 2, 6)], ""),
+        ("n/t: {a: [1, '${sk-1}']}\n", vec![("OC-007", 1, 14)], "$${"),
+        ("n/t: {a: .inf}\n", vec![("OC-002", 1, 10)], ""),
         (
             "setings: {a: sk-1}\n",
-            vec![("OC-008", 1, 1)],
+            vec![("OC-008", 1, 1), ("OC-012", 1, 1)],
             "`settings:`",
         ),
         (
-            "a: 1\negress.allow: [sk-1]\n",
-            vec![("OC-008", 2, 1)],
+            "n/t: {a: 1}\negress.allow: [sk-1]\n",
+            vec![("OC-008", 2, 1), ("OC-012", 2, 1)],
             "`egress:`",
         ),
         (&provider("token: sk-1"), vec![("OC-004", 2, 3)], ""),
@@ -452,7 +533,7 @@ fn findings_have_places_and_show_no_value() {
             "environment",
         ),
         (
-            "auth: {a b: {type: static, token: sk-1}}\n",
+            "auth: {a b: {type: static, token: sk-1, tools: '*', hosts: '*'}}\n",
             vec![("OC-005", 1, 8)],
             "letters",
         ),
@@ -483,13 +564,14 @@ fn a_cluster_is_the_one_that_is_configured_or_that_kubectl_would_use() {
 
 #[test]
 fn what_is_wrong_is_left_out_and_the_rest_is_kept() {
-    let text = "settings: {a: 1}\nauth:\n  bad: {type: env, variable: NOPE}\n  good: {type: static, token: sk-1}\n";
+    let text = "settings: {n/t: {a: 1}}\nauth:\n  bad: {type: env, variable: NOPE, tools: '*', hosts: '*'}\n  \
+                good: {type: static, token: sk-1, tools: '*', hosts: '*'}\n";
     let (config, findings) = read(text);
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].severity, DiagnosticSeverity::Error);
     assert!(findings[0].message.contains("`NOPE`"));
     assert!(config.auth.get("bad").is_none() && config.auth.get("good").is_some());
-    assert_eq!(*config.settings.expose(), json!({"a": 1}));
+    assert_eq!(json!(config.settings.expose()), json!({"n/t": {"a": 1}}));
 }
 
 #[test]
@@ -503,9 +585,11 @@ fn files_are_bounded() {
     }
     let many = "${BIG}".repeat(100_000);
     let big = |_: &str| Some("x".repeat(1 << 16));
-    let (_, findings) = OperatorConfig::read(&format!("a: {many}\n"), &big);
+    let (_, findings) = OperatorConfig::read(&format!("n/t:\n  a: {many}\n"), &big);
     assert_eq!(findings[0].code, "OC-005");
-    let lines: String = (0..1_000).map(|n| format!("k{n}: '${{BIG}}'\n")).collect();
+    let lines: String = (0..1_000)
+        .map(|n| format!("n/k{n}: {{a: '${{BIG}}'}}\n"))
+        .collect();
     let (_, findings) = OperatorConfig::read(&lines, &big);
     assert!(findings.len() > 700 && findings.iter().all(|found| found.code == "OC-005"));
 }
@@ -533,7 +617,7 @@ fn the_guide_lists_every_code_and_its_example_is_valid() {
 proptest! {
     #[test]
     fn any_text_is_read_and_shown_by_nobody(at in 0usize..330, length in 0usize..40, with in "[{}:\\[\\]\"a\n $.-]{0,6}") {
-        let mut text = "settings: {a: 's-e-c-r-e-t ${TOKEN}'}\nauth:\n  p: {type: static, token: s-e-c-r-e-t}\n  \
+        let mut text = "settings: {n/t: {a: 's-e-c-r-e-t ${TOKEN}'}}\nauth:\n  p: {type: static, token: s-e-c-r-e-t, tools: n/t, hosts: h}\n  \
             q: {type: client_credentials, token_url: 'https://h.test', client_id: a, client_secret: s-e-c-r-e-t}\n  \
             r: {type: github_app, app_id: 1, installation_id: 2, private_key: s-e-c-r-e-t}\n\
             egress: {allow: [10.0.0.0/8]}\n".to_owned();
@@ -548,7 +632,7 @@ proptest! {
             prop_assert!(text.get(span.range()).is_some());
             prop_assert!(last <= span.offset);
             // A secret that lost its place may be taken for a key, which is shown.
-            let is_key = finding.code == "OC-003" || finding.code == "OC-008" || finding.code == "OC-001";
+            let is_key = finding.code == "OC-003" || finding.code == "OC-008" || finding.code == "OC-012" || finding.code == "OC-001";
             prop_assert!(is_key || !finding.message.contains("s-e-c-r-e-t"), "{}", finding);
             last = span.offset;
         }

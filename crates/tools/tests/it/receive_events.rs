@@ -218,7 +218,7 @@ fn messages_hold_what_a_payload_says_and_no_more() {
 #[test]
 fn items_of_polls_have_a_name_of_their_own() {
     let rest = "  - name: item\n    message: 'New: {event.title}'\n    parameters: {title: item.title}\n    \
-                receive: {poll: {method: GET, url: 'https://example.com/', detect: response.items}}\n";
+                receive: {poll: {method: GET, url: 'https://example.com/', detect: response.items, key: item.id}}\n";
     let tool = tool("true", rest);
     let composed = compose(&tool.events[1], &json!({"payload": {"title": "Post"}}));
     assert_eq!(composed.message, "New: Post");

@@ -12,7 +12,7 @@ use proofhouse_tools::http::HttpClient;
 use proofhouse_tools::receive::EventListener;
 use proofhouse_tools::receive::poll::{MAX_ITEMS, PollProblem, PollState, PollStep, step};
 use proofhouse_tools::receive::subscription::{
-    Active, ChannelRequest, Subscribed, Unsubscribed, subscribe, unsubscribe,
+    Active, CALLBACK_PATH, ChannelRequest, Subscribed, Unsubscribed, subscribe, unsubscribe,
 };
 use proofhouse_tools::runtime::{ActionFailure, ToolLimits};
 use proofhouse_wire::CancellationToken;
@@ -133,10 +133,13 @@ async fn a_channel_is_opened_and_closed_with_what_each_knows() {
     );
     let asked = &server.seen()[0];
     assert!(asked.starts_with("POST /watch/doc%201 "), "{asked}");
-    assert!(
-        asked.contains("https://agents.example.com/v1/webhooks/events/docs"),
-        "{asked}"
+    // The base of the address carries what tells this channel from others, and the path is the manifest's.
+    let address = format!(
+        "https://agents.example.com{CALLBACK_PATH}/{}/v1/webhooks/events/docs",
+        opening.callback
     );
+    assert!(asked.contains(&address), "{asked}");
+    assert_eq!(opening.callback.len(), 64);
     assert!(
         asked.contains(&format!("\"id\":\"{}\"", opening.id)),
         "{asked}"
@@ -263,6 +266,7 @@ fn poll(port: u16, detect: &str) -> (EventListener, Poll) {
         url: "http://127.0.0.1:{port}/feed/{{parameters.document_id}}"
         headers: {{Authorization: "Bearer {{settings.api_key}}"}}
         interval: 60s
+        key: item.id
         detect: "{detect}"
 "#
     )));
@@ -317,6 +321,38 @@ async fn the_first_poll_is_the_baseline_and_each_item_fires_once() {
         serde_json::from_str::<PollState>("{}").expect("the test is set up"),
         PollState::default()
     );
+}
+
+/// The expression of the specification, with times as feeds have them.
+#[tokio::test]
+async fn times_are_compared_however_they_are_written() {
+    for (old, new) in [
+        (json!("2026-01-01T11:00:00Z"), json!("2026-01-01T12:30:00Z")),
+        // As texts, these two would be the other way round.
+        (
+            json!("2026-01-01T13:00:00+02:00"),
+            json!("2026-01-01T08:30:00-04:00"),
+        ),
+        (json!(1_767_265_200), json!(1_767_270_600)),
+        (json!(1_767_265_200_000_i64), json!(1_767_270_600_000.5)),
+    ] {
+        let items = json!({"items": [{"id": 1, "at": old}, {"id": 2, "at": new}]});
+        let server = Server::start(move |_, _| json_reply(&items)).await;
+        let state = PollState {
+            last_fetched_at: Some(now()),
+            ..PollState::default()
+        };
+        for detect in [
+            "i.at > poll.last_fetched_at",
+            "poll.last_fetched_at <= i.at",
+        ] {
+            let detect = format!("response.items.filter(i, {detect})");
+            let found = ask(&server, &detect, &state, at("2026-01-01T13:00:00Z")).await;
+            assert_eq!(ids(&found), [2], "{detect} {old} {:?}", found.problem);
+            let item = &found.items[0].item;
+            assert_eq!(item["at"], new, "what fires is as it came");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,11 +1,14 @@
 //! Webhooks: signatures, identities, handshakes and payloads, with the wrong, the missing and the replayed.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_tools::operator::{OperatorConfig, WebhookSource};
 use proofhouse_tools::receive::webhook::{
-    Delivery, Handshake, PayloadError, PayloadLimits, Refusal, Scheme, Verification, WebhookKeys,
-    channels, greet, greet_signed, identify, read_payload, shown_headers,
+    DedupeBy, DedupeChoice, Delivery, Handshake, ID_WINDOW, PayloadError, PayloadLimits,
+    REPLAY_WINDOW, Refusal, Scheme, Verification, WebhookKeys, channels, greet, greet_signed,
+    identify, read_payload, shown_headers,
 };
 use proofhouse_tools::runtime::Environment;
 use proofhouse_wire::{HeaderMap, HeaderName, HeaderValue};
@@ -99,8 +102,15 @@ fn the_published_examples_hold() {
     let keys = WebhookKeys::of_source(&standard);
     let verdict = keys.verify(&delivery);
     assert_eq!(*verdict.whole(), verified("standard"));
-    let found = identify(&delivery, None, verdict.id());
+    let found = identify(
+        &delivery,
+        &json!({}),
+        verdict.scheme(),
+        DedupeChoice::default(),
+    );
+    let found = found.expect("its id is signed");
     assert_eq!(found.key, "webhook-id:msg_p5jXN8AQM9LWM0D4loKWxJek");
+    assert_eq!(found.window, ID_WINDOW);
 
     // Slack's documentation.
     let slack = source("    scheme: slack\n    secret: 8f742231b10e8888abcd99yyyzzz85a5\n");
@@ -321,7 +331,17 @@ fn events_may_have_secrets_of_their_own() {
 fn deliveries_are_told_apart_as_platforms_do() {
     let identity = |pairs: &[(&str, &str)], payload: Value| {
         let headers = headers(pairs);
-        identify(&delivery(&headers, BODY), Some(&payload), None)
+        let by_id = DedupeChoice {
+            by: Some(DedupeBy::Id),
+            window: None,
+        };
+        let delivery = delivery(&headers, BODY);
+        // Nobody signed it, so it identifies nothing unless the operator says so.
+        assert_eq!(
+            identify(&delivery, &payload, None, DedupeChoice::default()),
+            None
+        );
+        identify(&delivery, &payload, None, by_id).expect("it is told from others")
     };
     for (pairs, payload, expected) in [
         (
@@ -344,7 +364,7 @@ fn deliveries_are_told_apart_as_platforms_do() {
     ] {
         let found = identity(&pairs, payload);
         assert_eq!(found.key, expected);
-        assert!(found.is_platform_id);
+        assert_eq!(found.window, ID_WINDOW);
     }
     for payload in [
         json!({}),
@@ -355,7 +375,7 @@ fn deliveries_are_told_apart_as_platforms_do() {
     ] {
         let found = identity(&[], payload);
         assert!(
-            found.key.starts_with("sha256:") && !found.is_platform_id,
+            found.key.starts_with("sha256:") && found.window == REPLAY_WINDOW,
             "{found:?}"
         );
     }
@@ -364,9 +384,25 @@ fn deliveries_are_told_apart_as_platforms_do() {
         let found = identity(&[("webhook-id", &id)], json!({}));
         assert!(found.key.starts_with("sha256-of-id:") && found.key.len() < 100);
     }
-    assert_ne!(
-        identify(&delivery(&HeaderMap::new(), b"{}"), None, None).key,
-        identify(&delivery(&HeaderMap::new(), b"{} "), None, None).key
+    let by_body = DedupeChoice {
+        by: Some(DedupeBy::Body),
+        window: Some(Duration::from_secs(7)),
+    };
+    let of_body = |body: &[u8]| {
+        let map = headers(&[("webhook-id", "same")]);
+        identify(&delivery(&map, body), &json!({}), None, by_body).expect("it is told from others")
+    };
+    assert_ne!(of_body(b"{}").key, of_body(b"{} ").key);
+    assert_eq!(of_body(b"{}").window, Duration::from_secs(7));
+    let nothing = DedupeChoice {
+        by: Some(DedupeBy::Nothing),
+        window: None,
+    };
+    let standard = Scheme::named("standard");
+    let map = headers(&[("webhook-id", "m")]);
+    assert_eq!(
+        identify(&delivery(&map, BODY), &json!({}), standard, nothing),
+        None
     );
 }
 

@@ -178,3 +178,34 @@ fn the_actions_of_a_tool_share_one_session() {
         ("TM-019", Some(7))
     );
 }
+
+/// A service may say where its session is. That is reached under the egress policy, as every address is.
+#[tokio::test]
+async fn a_session_may_say_where_it_is() {
+    let elsewhere = Server::start(|_, _| reply("200 OK", "", "{\"here\": 1}")).await;
+    for (url, expected) in [
+        (
+            format!("http://127.0.0.1:{}/at/1", elsewhere.port),
+            Ok(json!({"here": 1})),
+        ),
+        (
+            "http://169.254.169.254/latest".to_owned(),
+            Err(ActionFailure::EgressDenied),
+        ),
+        ("/relative".to_owned(), Err(ActionFailure::Setting)),
+    ] {
+        let made = json!({"url": url}).to_string();
+        let server = Server::start(move |_, _| reply("201 Created", "", made.clone())).await;
+        let task = task(tool(&format!(
+            "stateful_session: {{create: {{method: POST, url: \"http://127.0.0.1:{}/s\"}}, extract: {{url: $.url}}, \
+             execute: {{method: GET, url: \"{{session.url}}/run/{{x}}\"}}, \
+             destroy: {{method: DELETE, url: \"{{session.url}}\"}}}}",
+            server.port
+        )));
+        let called = act(&task, json!({"x": "a/b"})).await;
+        let called = called.map(|done| done.value).map_err(|error| error.failure);
+        assert_eq!(called, expected, "{url}");
+        task.teardown().await;
+    }
+    assert_eq!(lines(&elsewhere), ["GET /at/1/run/a%2Fb", "DELETE /at/1"]);
+}

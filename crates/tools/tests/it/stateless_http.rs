@@ -166,6 +166,20 @@ async fn statuses_are_told_to_the_model() {
 }
 
 #[tokio::test]
+async fn a_form_content_type_sends_a_form() {
+    let server = Server::start(|_, request| json_reply(&json!({"seen": request}))).await;
+    let tool = tool(&format!(
+        "stateless_http: {{method: POST, url: \"http://127.0.0.1:{}/\", headers: {{Content-Type: \
+         application/x-www-form-urlencoded; charset=utf-8}}, body: {{a: \"{{x}} &\", b: [1, two], c: {{d: 1}}, e: null}}}}",
+        server.port
+    ));
+    act(&task(tool), json!({"x": "ä"})).await.unwrap();
+    let request = server.seen().pop().unwrap();
+    let body = "a=%C3%A4+%26&b=1&b=two&c=%7B%22d%22%3A1%7D";
+    assert!(request.ends_with(&format!("\r\n\r\n{body}")), "{request}");
+}
+
+#[tokio::test]
 async fn a_closed_port_ends_the_task() {
     let nobody = Vacant::new();
     let port = nobody.address().port();
@@ -177,7 +191,10 @@ async fn a_closed_port_ends_the_task() {
         (error.failure, error.is_recoverable()),
         (ActionFailure::Unreachable, false)
     );
-    assert!(error.message.contains("after 3 tries"), "{error}");
+    assert!(
+        error.message.contains("cannot connect to 127.0.0.1"),
+        "{error}"
+    );
     assert!(!format!("{error:?}").contains("sk-secret"), "{error:?}");
 }
 

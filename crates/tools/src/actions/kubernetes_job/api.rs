@@ -22,6 +22,9 @@ use super::events::{WatchChange, WatchEvents, take};
 use super::objects::{ClusterJob, ClusterPod};
 use crate::runtime::{ActionError, ActionFailure, ToolLimits};
 
+/// How many warnings of a namespace are looked through, and how many of them are told.
+const MAX_EVENTS: u32 = 500;
+const MAX_WARNINGS: usize = 10;
 /// How many Pods of a Job are looked at; a retried Job has one per try.
 const MAX_PODS: u32 = 100;
 /// After so many seconds the cluster ends a watch by itself.
@@ -190,6 +193,34 @@ impl ClusterApi {
         Ok(found)
     }
 
+    /// What the cluster warned of about these objects, oldest first. An account that may not read it is told nothing.
+    pub(super) async fn warnings(&self, identity: &JobIdentity, uids: &[&str]) -> Vec<String> {
+        let path = format!("/api/v1/namespaces/{}/events", identity.namespace);
+        let params = ListParams::default()
+            .fields("type=Warning")
+            .limit(MAX_EVENTS);
+        let request = Requests::new(path).list(&params);
+        let Ok(bytes) = self.send(request, self.limits.max_response_bytes).await else {
+            return Vec::new();
+        };
+        let list: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let events = list["items"].as_array().into_iter().flatten();
+        let about_them = events.filter(|event| {
+            let uid = event["involvedObject"]["uid"].as_str();
+            uid.is_some_and(|uid| uids.contains(&uid)) && event["type"] == "Warning"
+        });
+        let mut told: Vec<String> = about_them
+            .map(|event| {
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let (about, reason) = (&event["involvedObject"], text(&event["reason"]));
+                let (kind, name) = (text(&about["kind"]), text(&about["name"]));
+                format!("{kind} {name}: {reason}: {}", text(&event["message"]))
+            })
+            .collect();
+        told.dedup();
+        told.split_off(told.len().saturating_sub(MAX_WARNINGS))
+    }
+
     /// The last lines of a container's log; of these the first bytes, if they are too many.
     pub(super) async fn log(
         &self,
@@ -332,7 +363,9 @@ impl ClusterApi {
                 message,
                 ..
             } => {
+                let cause = passing_cause(code, &message);
                 let failure = match code {
+                    403 if cause.is_some() => ActionFailure::HttpStatus,
                     401 | 403 => ActionFailure::Forbidden,
                     400 | 404 | 413 | 422 if !chosen => ActionFailure::Manifest,
                     _ => ActionFailure::HttpStatus,
@@ -346,6 +379,9 @@ impl ClusterApi {
                 error.detail.insert("status".to_owned(), code.into());
                 if !reason.is_empty() {
                     error.detail.insert("reason".to_owned(), reason.into());
+                }
+                if let Some(cause) = cause {
+                    error.detail.insert("cause".to_owned(), cause.into());
                 }
                 error
             }
@@ -371,6 +407,31 @@ impl ClusterApi {
                 error
             }
         }
+    }
+}
+
+/// Why a request was forbidden, if it is not for who made it: a quota that is used up, or a rule of admission about what was
+/// asked for. Both may pass, or be met by asking for something else.
+fn passing_cause(code: u16, message: &str) -> Option<&'static str> {
+    const QUOTA: [&str; 2] = ["exceeded quota", "failed quota"];
+    const ADMISSION: [&str; 7] = [
+        "admission webhook",
+        "admissionpolicy",
+        "violates podsecurity",
+        "denied the request",
+        "maximum ",
+        "minimum ",
+        "is being terminated",
+    ];
+    let message = message.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    // What an authorizer says names the account and what it cannot do.
+    if code != 403 || (says(&["user \""]) && says(&[" cannot "])) {
+        None
+    } else if says(&QUOTA) {
+        Some("quota")
+    } else {
+        says(&ADMISSION).then_some("admission")
     }
 }
 

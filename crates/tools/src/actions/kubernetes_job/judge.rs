@@ -35,6 +35,23 @@ impl Stuck {
         }
     }
 
+    /// Whether the registry is slow or busy, and the image may still come.
+    pub(super) fn is_slow(&self) -> bool {
+        const SLOW: [&str; 9] = [
+            "timeout",
+            "timed out",
+            "deadline exceeded",
+            "toomanyrequests",
+            "too many requests",
+            "connection re",
+            "unavailable",
+            "eof",
+            "pull qps exceeded",
+        ];
+        let message = self.message.to_ascii_lowercase();
+        self.failure() == ActionFailure::Image && SLOW.iter().any(|word| message.contains(word))
+    }
+
     /// Whether waiting could help.
     pub(super) fn may_pass(&self) -> bool {
         !STUCK
@@ -185,7 +202,7 @@ pub(super) fn culprit(pod: &ClusterPod) -> (Option<String>, Map<String, Value>) 
     (failed.map(|failed| failed.name.clone()), detail)
 }
 
-fn statuses(pod: &ClusterPod) -> impl Iterator<Item = &ContainerStatus> {
+pub(super) fn statuses(pod: &ClusterPod) -> impl Iterator<Item = &ContainerStatus> {
     let before = pod.status.init_container_statuses.iter();
     before.chain(&pod.status.container_statuses)
 }

@@ -144,6 +144,7 @@ impl ActionSession for ClusterSession {
             templates.push(&manifest.namespace);
             let references = templates.iter().flat_map(|template| template.references());
             let scope = environment.scope(call, references, false).await?;
+            scope.check_handed_to("a Job")?;
             let mut secrets = call.secrets.clone();
             secrets.extend(scope.secrets());
             secrets.extend(&self.secrets);
@@ -218,7 +219,15 @@ async fn supervise(
         () = call.cancel.cancelled() => return Err(cancelled()),
         ended = timeout_at(deadline, attended) => ended,
     };
-    ended.unwrap_or_else(|_| Err(output::deadline(&seen)))
+    match ended {
+        Ok(ended) => ended,
+        Err(_) => {
+            let mut error = output::deadline(&seen);
+            let telling = output::warnings(api, identity, &uid, &mut error);
+            let _ = timeout(api.limits.job.cleanup, telling).await;
+            Err(error)
+        }
+    }
 }
 
 /// Waits for the end and reads what there is to read.

@@ -1,10 +1,11 @@
 //! Outputs: what a Job that ended has to say, and what is told of one that failed.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::api::{ApiError, ClusterApi};
 use super::document::JobIdentity;
 use super::judge::{self, JobEnd};
+use super::objects::ClusterPod;
 use super::wait::ObservedPods;
 use crate::runtime::{ActionError, ActionFailure};
 use proofhouse_manifest::interpolate::Secrets;
@@ -16,6 +17,10 @@ const LOG_LINES: [i64; 4] = [10_000, 500, 20, 1];
 const MAX_ERROR_LOG: usize = 4096;
 /// How much of a message is told.
 const MAX_MESSAGE: usize = 2048;
+/// How much of an event is told.
+const MAX_EVENT: usize = 512;
+/// How many logs are told with an error.
+const MAX_LOGS: usize = 12;
 /// Stands before a text whose start is missing.
 const CUT: &str = "[earlier output left out]\n";
 
@@ -66,6 +71,7 @@ pub(super) async fn failure(
             tell(&mut error, "reason", &stuck.reason);
             tell(&mut error, "message", &stuck.message);
             error.outcome_unknown = seen.started;
+            warnings(api, identity, uid, &mut error).await;
             return error;
         }
         JobEnd::Gone | JobEnd::Complete => {
@@ -76,7 +82,9 @@ pub(super) async fn failure(
         }
     };
     if reason == "DeadlineExceeded" {
-        return deadline(seen);
+        let mut error = deadline(seen);
+        warnings(api, identity, uid, &mut error).await;
+        return error;
     }
     let mut text = format!("the Job failed: {reason}");
     let mut error = ActionError::new(ActionFailure::JobFailed, "");
@@ -95,6 +103,11 @@ pub(super) async fn failure(
             tell(&mut error, "log", &log);
         }
     }
+    let logs = all_logs(api, identity, &pods).await;
+    if logs.len() > 1 {
+        error.detail.insert("logs".to_owned(), logs.into());
+    }
+    warnings(api, identity, uid, &mut error).await;
     if !error.detail.contains_key("reason") {
         tell(&mut error, "reason", &reason);
     }
@@ -103,6 +116,42 @@ pub(super) async fn failure(
     }
     error.message = text;
     error
+}
+
+/// The end of the log of every container of every try, oldest first, with the names of its Pod and container.
+async fn all_logs(api: &ClusterApi, identity: &JobIdentity, pods: &[ClusterPod]) -> Vec<Value> {
+    let mut pods: Vec<&ClusterPod> = pods.iter().collect();
+    pods.sort_by_key(|pod| pod.metadata.creation_timestamp);
+    let mut logs = Vec::new();
+    for pod in pods {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        for status in judge::statuses(pod) {
+            let has_run = status.state.running.is_some() || status.state.terminated.is_some();
+            if has_run && logs.len() < MAX_LOGS {
+                let Ok((log, _)) = log(api, identity, name, &status.name).await else {
+                    continue;
+                };
+                logs.push(json!({"pod": name, "container": status.name, "log": log}));
+            }
+        }
+    }
+    logs
+}
+
+/// Tells what the cluster warned of about a Job and its Pods.
+pub(super) async fn warnings(
+    api: &ClusterApi,
+    identity: &JobIdentity,
+    uid: &str,
+    error: &mut ActionError,
+) {
+    let pods = api.pods(identity, uid).await.unwrap_or_default();
+    let of_pods = pods.iter().filter_map(|pod| pod.metadata.uid.as_deref());
+    let uids: Vec<&str> = std::iter::once(uid).chain(of_pods).collect();
+    let told = api.warnings(identity, &uids).await;
+    if !told.is_empty() {
+        error.detail.insert("events".to_owned(), told.into());
+    }
 }
 
 /// The error of a Job whose time is up.
@@ -126,11 +175,18 @@ pub(super) fn clean(error: ActionError, secrets: &Secrets) -> ActionError {
     let mut error = error.redacted(secrets);
     error.message = start(&error.message, MAX_MESSAGE).to_owned();
     for (key, value) in &mut error.detail {
-        if let Value::String(text) = value {
-            *text = match key.as_str() {
-                "log" => tail(text, MAX_ERROR_LOG),
-                _ => start(text, MAX_MESSAGE).to_owned(),
-            };
+        match value {
+            Value::String(text) if key == "log" => *text = tail(text, MAX_ERROR_LOG),
+            Value::String(text) => *text = start(text, MAX_MESSAGE).to_owned(),
+            Value::Array(items) => items.iter_mut().for_each(|item| match item {
+                Value::String(text) => *text = start(text, MAX_EVENT).to_owned(),
+                item => {
+                    if let Some(Value::String(text)) = item.get_mut("log") {
+                        *text = tail(text, MAX_ERROR_LOG / 4);
+                    }
+                }
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
         }
     }
     error
@@ -191,7 +247,6 @@ fn tail(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn outputs_are_json_or_text() {

@@ -34,6 +34,8 @@ pub(super) struct ObservedPods {
     pub(super) unschedulable: Option<String>,
     /// Since when a container cannot start, and why.
     stuck: Option<(Instant, Stuck)>,
+    /// It waits for a registry that is slow or busy. Between two tries nobody says so.
+    is_slow: bool,
 }
 
 impl ObservedPods {
@@ -50,7 +52,9 @@ impl ObservedPods {
         // Between two tries to pull an image the reason changes, so only the first time counts.
         let stuck = pods.iter().find_map(judge::stuck)?;
         let since = self.stuck.as_ref().map_or_else(Instant::now, |(at, _)| *at);
-        let is_over = !stuck.may_pass() || since.elapsed() >= patience;
+        self.is_slow |= stuck.is_slow();
+        // A pull that is slow has the time of the call.
+        let is_over = !stuck.may_pass() || (since.elapsed() >= patience && !self.is_slow);
         self.stuck = Some((since, stuck.clone()));
         is_over.then_some(stuck)
     }
@@ -190,6 +194,16 @@ mod tests {
         assert_eq!(
             look([pull(), pull()], none),
             (is("ErrImagePull"), false, false)
+        );
+        // The registry is slow: that it backs off says nothing else.
+        let slow =
+            json!({"waiting": {"reason": "ErrImagePull", "message": "rpc error: i/o timeout"}});
+        let mut seen = ObservedPods::default();
+        assert!(seen.look(&[pod([running(), slow])], none).is_none());
+        let backing_off = || waiting("ImagePullBackOff");
+        assert!(
+            seen.look(&[pod([running(), backing_off()])], none)
+                .is_none()
         );
         // Waiting does not help here.
         let wrong = || waiting("InvalidImageName");

@@ -158,6 +158,7 @@ impl Connector {
             .environment
             .scope(&self.call, references.into_iter(), false)
             .await?;
+        scope.check_handed_to("a command")?;
         self.secrets.learn(scope.secrets());
         let text = |template: &Template| scope.text(template).map(|text| text.into_exposed());
         let mut environment = self.base.clone();

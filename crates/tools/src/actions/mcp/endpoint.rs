@@ -6,6 +6,7 @@ use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::retry::{RetryCause, RetryOn};
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Bytes, HeaderMap, Method};
+use tokio::time::Instant;
 use url::Url;
 
 use super::failure::LinkError;
@@ -56,6 +57,7 @@ impl Endpoint {
         let scope = environment.scope(call, references, false).await?;
         secrets.learn(scope.secrets());
         let url = template.render(&scope)?;
+        scope.check_hosts(url.expose())?;
         let endpoint = Self {
             inner: Arc::new(EndpointShared {
                 client,
@@ -93,6 +95,7 @@ impl Endpoint {
             .environment
             .scope(&inner.call, references.into_iter(), fresh)
             .await?;
+        scope.check_hosts(inner.url.expose())?;
         inner.secrets.learn(scope.secrets());
         let mut headers = HeaderMap::new();
         for header in templates {
@@ -125,20 +128,33 @@ impl Endpoint {
         let inner = &self.inner;
         let retry = &inner.limits.retry;
         let (mut attempt, mut fresh) = (1, false);
+        let patience = Instant::now() + inner.limits.outage;
         loop {
             let mut all = lock(&inner.headers).expose().clone();
             for (name, value) in headers {
                 all.insert(name.clone(), value.clone());
             }
+            let pass = inner.client.circuits().enter(url, patience).await;
+            let pass = pass.map_err(|open| self.unreachable(&open.reason))?;
             let sent = inner
                 .client
                 .send(method.clone(), url.as_str(), all, body.clone());
-            match sent.await {
+            let sent = sent.await;
+            pass.note(&sent);
+            match sent {
                 Ok(response) if response.status == 401 && !fresh && self.uses_token() => {
                     fresh = true;
                     self.fill_in(true).await.map_err(LinkError)?;
                 }
                 Ok(response) => return Ok(response),
+                Err(ClientError::Connect { .. })
+                    if attempt >= retry.attempts && Instant::now() < patience =>
+                {
+                    attempt += 1;
+                }
+                Err(ClientError::Connect { reason, .. }) if attempt >= retry.attempts => {
+                    return Err(self.unreachable(&reason));
+                }
                 Err(error) => {
                     // Half of the longest wait: there is one client per task, so nothing herds.
                     let cause = RetryCause::from(&error);
@@ -152,6 +168,16 @@ impl Endpoint {
         }
     }
 
+    /// The error of a host that nobody answers at.
+    fn unreachable(&self, reason: &str) -> LinkError {
+        let host = self.url().host_str().unwrap_or("the host");
+        LinkError(ActionError::unreachable(
+            host,
+            reason,
+            self.inner.limits.outage,
+        ))
+    }
+
     /// What an error of the connection means. The URL is named by its host alone: the rest may hold
     /// secrets.
     pub(super) fn failure(&self, error: &ClientError) -> LinkError {
@@ -161,9 +187,7 @@ impl Endpoint {
                 (ActionFailure::EgressDenied, format!("{host}: {reason}"))
             }
             ClientError::Connect { reason, .. } => {
-                let tries = self.inner.limits.retry.attempts;
-                let message = format!("cannot connect to {host} after {tries} tries: {reason}");
-                (ActionFailure::Unreachable, message)
+                return self.unreachable(reason);
             }
             ClientError::Url { reason, .. } => {
                 (ActionFailure::Setting, format!("not a URL: {reason}"))

@@ -357,6 +357,10 @@ impl ActionRuntime for McpRuntime {
 }
 
 impl ActionSession for TaskServer {
+    fn holds_state(&self) -> bool {
+        true
+    }
+
     fn derived(&self) -> Vec<String> {
         self.catalog().names()
     }

@@ -13,7 +13,7 @@ use super::description::OpenApiDescription;
 use super::error::DescriptionError;
 use super::tree::Tree;
 use crate::actions::response;
-use crate::http::{HttpClient, ToolRequest, ToolResponse};
+use crate::http::{HttpClient, HttpResponse, ToolRequest};
 use crate::runtime::{ActionCall, ActionError, ActionFailure, Environment};
 use proofhouse_manifest::interpolate::{Root, Sealed, TemplateReference, UrlTemplate};
 use proofhouse_manifest::{DescriptionPlace, OpenApi};
@@ -80,6 +80,7 @@ async fn fetch(
             filled.insert(header.name.clone(), header.render(&scope)?.into_exposed());
         }
         let url = template.render(&scope)?;
+        scope.check_hosts(url.expose())?;
         let request = ToolRequest {
             method: Method::GET,
             url: url.clone(),
@@ -111,7 +112,7 @@ fn about_fetching(mut error: ActionError) -> ActionError {
 }
 
 /// A description that is not there is a wrong manifest; a server in trouble may get well.
-fn refusal(answer: &ToolResponse) -> ActionError {
+fn refusal(answer: &HttpResponse) -> ActionError {
     let mut error = match response::result(answer, None) {
         Err(error) => error,
         Ok(_) => ActionError::new(ActionFailure::Response, "no description came"),

@@ -12,6 +12,7 @@ mod names;
 mod reply;
 mod request;
 mod schema;
+mod search;
 mod security;
 mod server;
 mod style;
@@ -29,15 +30,17 @@ use self::description::{OpenApiDescription, Operation};
 use self::input::OperationInput;
 use self::reply::Replies;
 use self::request::Surroundings;
-use self::security::{CredentialOrigin, Offered, OperationCredential};
+use self::security::{Offered, OperationCredential};
 use super::response;
 use crate::http::{EgressPolicy, HttpClient};
 use crate::runtime::{
     ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
     Setup, ToolLimits,
 };
-use proofhouse_manifest::interpolate::{Root, Sealed, Secrets, TemplateReference, TemplateScope};
-use proofhouse_manifest::{DescriptionPlace, Execute, OpenApi, ParameterSchema, ToolAction};
+use proofhouse_manifest::interpolate::{Root, Secrets, TemplateReference, TemplateScope};
+use proofhouse_manifest::{
+    DescriptionPlace, Execute, OpenApi, OperationPattern, ParameterSchema, ToolAction,
+};
 
 /// How many bytes the schema of one operation may have, when there are few.
 const MAX_SCHEMA: usize = 128 << 10;
@@ -61,6 +64,8 @@ struct OpenApiRuntime {
     client: Arc<HttpClient>,
     /// The same for descriptions, which may be larger than what models read.
     descriptions: Arc<HttpClient>,
+    /// How many operations are functions of their own.
+    max_functions: usize,
 }
 
 /// A description that was loaded.
@@ -72,6 +77,8 @@ struct Loaded {
     common: ParameterSchema,
     /// Those of the operations that can be called.
     usable: Vec<String>,
+    /// There are so many that they are searched for, instead of all being functions.
+    is_searched: bool,
     max_schema: usize,
     /// Actions that were asked for; their schemas are compiled once.
     actions: Mutex<HashMap<String, KnownOperation>>,
@@ -101,7 +108,52 @@ impl OpenApiRuntime {
         Ok(Self {
             client,
             descriptions,
+            max_functions: limits.max_functions,
         })
+    }
+
+    /// Carries out `search` or `call`.
+    async fn searched(
+        &self,
+        loaded: &Loaded,
+        call: &ActionCall,
+        environment: &Environment,
+    ) -> Result<Value, ActionError> {
+        let text = |name: &str| call.parameters.get(name).and_then(Value::as_str);
+        if call.action.name == search::SEARCH {
+            let query = text("query").unwrap_or_default();
+            let found = search::search(&loaded.description, &loaded.usable, query);
+            let told = found.into_iter().map(|operation| {
+                let known = loaded.known(&operation.name, None)?;
+                let action = &known.action;
+                Ok(search::told(
+                    operation,
+                    &action.description,
+                    &action.parameters.json_schema(),
+                ))
+            });
+            let told: Vec<Value> = told.collect::<Result<_, ActionError>>()?;
+            return Ok(json!({"operations": told}));
+        }
+        let name = text("operation").unwrap_or_default();
+        if !loaded.usable.iter().any(|known| known == name) {
+            let message = loaded.description.unknown(name);
+            return Err(ActionError::new(ActionFailure::Arguments, message));
+        }
+        let known = loaded.known(name, None)?;
+        let given = call.parameters.get("arguments").and_then(Value::as_object);
+        let parameters = known
+            .action
+            .parameters
+            .complete(given.cloned().unwrap_or_default());
+        let parameters = parameters
+            .map_err(|wrong| ActionError::new(ActionFailure::Arguments, wrong.join("; ")))?;
+        let call = ActionCall {
+            action: known.action,
+            parameters,
+            ..call.clone()
+        };
+        self.exchange(loaded, &call, environment).await
     }
 
     async fn load(
@@ -115,6 +167,9 @@ impl OpenApiRuntime {
         let description = load::load(&self.descriptions, api, call, environment).await?;
         let mut usable = Vec::new();
         for operation in &description.operations {
+            if !is_meant(api, &description, operation) {
+                continue;
+            }
             match OperationInput::new(&description, operation) {
                 Ok(_) => usable.push(operation.name.clone()),
                 Err(reason) => {
@@ -126,6 +181,7 @@ impl OpenApiRuntime {
         Ok(Loaded {
             api: api.clone(),
             common: call.tool.parameters.clone(),
+            is_searched: usable.len() > self.max_functions,
             usable,
             max_schema: fair.clamp(MIN_SCHEMA, MAX_SCHEMA),
             description,
@@ -155,30 +211,23 @@ impl OpenApiRuntime {
         }
 
         let settings = |name: &str| environment.setting(&call.tool, name);
-        let provides = |name: &str| environment.provides(name);
         let sent: Vec<_> = api
             .headers
             .iter()
             .map(|header| header.name.clone())
             .collect();
         let offered = Offered {
-            settings: &settings,
-            provides: &provides,
+            credentials: &api.credentials,
             headers: &sent,
         };
         let wanted = security::credentials(description, operation, &offered)?;
         let base = server::base(description, operation, &settings)?;
-        let providers: Vec<TemplateReference> = wanted
-            .iter()
-            .filter_map(|credential| match &credential.origin {
-                CredentialOrigin::Provider(name) => Some(token_of(name)),
-                CredentialOrigin::Value(_) => None,
-            })
-            .collect();
+        let credentials = wanted.iter();
+        let in_credentials = credentials.flat_map(|credential| credential.value.references());
         let headers = api.headers.iter();
         let used: Vec<&TemplateReference> = headers
             .flat_map(|header| header.value.references())
-            .chain(&providers)
+            .chain(in_credentials)
             .collect();
         let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
 
@@ -188,6 +237,7 @@ impl OpenApiRuntime {
             let scope = environment.scope(&call, used.iter().copied(), fresh).await;
             let scope = scope.map_err(|error| error.redacted(&secrets))?;
             secrets.extend(scope.secrets());
+            scope.check_hosts(&base)?;
             let around = surroundings(api, &wanted, &base, &scope, &mut secrets)
                 .map_err(|error| error.redacted(&secrets))?;
             let request =
@@ -260,6 +310,9 @@ struct OpenApiSession {
 
 impl ActionSession for OpenApiSession {
     fn derived(&self) -> Vec<String> {
+        if self.loaded.is_searched {
+            return vec![search::SEARCH.to_owned(), search::CALL.to_owned()];
+        }
         self.loaded.usable.clone()
     }
 
@@ -269,7 +322,20 @@ impl ActionSession for OpenApiSession {
         declared: Option<&Arc<ToolAction>>,
     ) -> Result<Option<Arc<ToolAction>>, ActionError> {
         let loaded = &self.loaded;
-        if declared.is_none() && loaded.description.operation(name).is_none() {
+        if declared.is_none() && loaded.is_searched {
+            let described = search::described(name, loaded.usable.len());
+            return Ok(described.map(|(description, schema)| {
+                Arc::new(ToolAction {
+                    name: name.to_owned(),
+                    description,
+                    parameters: ParameterSchema::given(schema),
+                    execute: Execute::OpenApi(loaded.api.clone()),
+                })
+            }));
+        }
+        let operation = loaded.description.operation(name);
+        let is_there = |found| is_meant(&loaded.api, &loaded.description, found);
+        if declared.is_none() && !operation.is_some_and(is_there) {
             return Ok(None);
         }
         loaded.known(name, declared).map(|known| Some(known.action))
@@ -280,6 +346,14 @@ impl ActionSession for OpenApiSession {
         call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>> {
+        let is_declared = call
+            .tool
+            .actions
+            .iter()
+            .any(|action| action.name == call.action.name);
+        if self.loaded.is_searched && !is_declared {
+            return Box::pin(self.runtime.searched(&self.loaded, call, environment));
+        }
         Box::pin(self.runtime.exchange(&self.loaded, call, environment))
     }
 }
@@ -339,6 +413,15 @@ impl Loaded {
     }
 }
 
+/// Whether the manifest wants an operation to be derived.
+fn is_meant(api: &OpenApi, description: &OpenApiDescription, operation: &Operation) -> bool {
+    let tags = search::tags(description, operation);
+    let is_named =
+        |pattern: &OperationPattern| pattern.matches(&operation.name, &operation.path, &tags);
+    let is_included = api.include.is_empty() || api.include.iter().any(is_named);
+    is_included && !api.exclude.iter().any(is_named)
+}
+
 /// Puts what the manifest says of parameters over what the description says; returns its defaults.
 fn overlay(schema: &mut Value, own: &Map<String, Value>) -> Map<String, Value> {
     let mut defaults = Map::new();
@@ -377,15 +460,7 @@ fn surroundings(
 ) -> Result<Surroundings, ActionError> {
     let mut credentials = Vec::new();
     for credential in wanted {
-        let value = match &credential.origin {
-            CredentialOrigin::Value(value) => value.expose().clone(),
-            CredentialOrigin::Provider(name) => style::text_of(&scope.resolve(&token_of(name))?),
-        };
-        secrets.add(&value);
-        if let Some(secret) = &credential.made_from {
-            secrets.add(secret.expose());
-        }
-        let value = Sealed::new(format!("{}{value}", credential.prefix));
+        let value = credential.render(scope, secrets)?;
         credentials.push((credential.place.clone(), value));
     }
     let mut headers = Vec::new();
@@ -397,16 +472,6 @@ fn surroundings(
         credentials,
         headers,
     })
-}
-
-/// The reference that a manifest would write for the token of a provider.
-fn token_of(provider: &str) -> TemplateReference {
-    TemplateReference {
-        root: Root::Auth,
-        path: vec![provider.to_owned()],
-        bare: false,
-        range: 0..0,
-    }
 }
 
 fn broken(reason: &str) -> ActionError {

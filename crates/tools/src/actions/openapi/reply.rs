@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::description::{OpenApiDescription, Operation};
 use super::schema::{SchemaDirection, derive};
 use super::tree::Id;
-use crate::http::ToolResponse;
+use crate::http::HttpResponse;
 use proofhouse_manifest::json_schema;
 
 /// How large the schema of a response may be; a larger one is not checked.
@@ -31,7 +31,7 @@ impl Replies {
         &self,
         description: &OpenApiDescription,
         operation: &Operation,
-        answer: &ToolResponse,
+        answer: &HttpResponse,
         result: &Value,
     ) -> Option<String> {
         let schema = schema_of(description, operation, answer)?;
@@ -78,7 +78,7 @@ fn compile(description: &OpenApiDescription, schema: Id) -> Option<Validator> {
 fn schema_of(
     description: &OpenApiDescription,
     operation: &Operation,
-    answer: &ToolResponse,
+    answer: &HttpResponse,
 ) -> Option<Id> {
     let tree = &description.tree;
     let responses = tree.get(operation.node, "responses")?;
@@ -127,7 +127,7 @@ mod tests {
         let description = OpenApiDescription::new(Tree::from_value(&value), None).unwrap();
         let mut headers = HeaderMap::new();
         headers.insert("content-type", HeaderValue::from_static(media));
-        let answer = ToolResponse {
+        let answer = HttpResponse {
             status: StatusCode::from_u16(status).unwrap(),
             headers,
             body: Bytes::new(),

@@ -5,11 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use proofhouse_wire::HeaderName;
 
 use super::description::{OpenApiDescription, Operation};
-use super::server::SettingLookup;
-use super::style::text_of;
 use super::tree::Id;
 use crate::runtime::{ActionError, ActionFailure};
-use proofhouse_manifest::interpolate::Sealed;
+use proofhouse_manifest::interpolate::{Sealed, Secrets, Template, TemplateScope};
 
 /// How many alternatives, and schemes in one of them, are looked at.
 const MAX_ALTERNATIVES: usize = 20;
@@ -25,36 +23,47 @@ pub(super) enum CredentialLocation {
     Cookie(String),
 }
 
-/// Where a credential comes from.
-#[derive(Debug, Clone)]
-pub(super) enum CredentialOrigin {
-    /// The token of a provider.
-    Provider(String),
-    /// A setting.
-    Value(Sealed<String>),
-}
-
 /// A credential that goes with the requests of an operation.
 #[derive(Debug, Clone)]
 pub(super) struct OperationCredential {
     pub(super) place: CredentialLocation,
     /// What stands before it, such as `Bearer `.
     pub(super) prefix: &'static str,
-    pub(super) origin: CredentialOrigin,
-    /// What it was made from, where that is a secret of its own.
-    pub(super) made_from: Option<Sealed<String>>,
+    /// What the manifest grants.
+    pub(super) value: Template,
 }
 
-/// What the operator offers.
+impl OperationCredential {
+    /// What is sent, and notes what must not be shown of it.
+    pub(super) fn render(
+        &self,
+        scope: &TemplateScope,
+        secrets: &mut Secrets,
+    ) -> Result<Sealed<String>, ActionError> {
+        let mut value = scope.text(&self.value)?.into_exposed();
+        secrets.add(&value);
+        if self.prefix == BASIC {
+            if let Some((_, password)) = value.split_once(':') {
+                secrets.add(password);
+            }
+            value = STANDARD.encode(&value);
+            secrets.add(&value);
+        }
+        Ok(Sealed::new(format!("{}{value}", self.prefix)))
+    }
+}
+
+const BASIC: &str = "Basic ";
+
+/// What the manifest offers.
 pub(super) struct Offered<'o> {
-    pub(super) settings: &'o SettingLookup<'o>,
-    /// Whether there is a provider of tokens of that name.
-    pub(super) provides: &'o (dyn Fn(&str) -> bool + Send + Sync),
+    /// What satisfies schemes, by their names. A description gets nothing else.
+    pub(super) credentials: &'o [(String, Template)],
     /// Headers that the manifest sends anyway.
     pub(super) headers: &'o [HeaderName],
 }
 
-/// What the operator has to configure before a scheme has its credential.
+/// What has to be configured before a scheme has its credential.
 #[derive(Debug, thiserror::Error)]
 enum MissingCredential {
     #[error("nothing: the name of a scheme is too long")]
@@ -65,13 +74,13 @@ enum MissingCredential {
     NoKeyPlace,
     #[error("a header of the manifest: the scheme `{0}` is of a kind that is not supported")]
     UnsupportedScheme(String),
-    #[error("the settings `{0}_username` and `{0}_password`")]
-    UserAndPassword(String),
-    #[error("the setting `{0}` or an auth provider of that name")]
-    SettingOrProvider(String),
+    #[error(
+        "`openapi.credentials.{0}` in the manifest, such as \"{{settings.name}}\" or \"{{auth.name()}}\""
+    )]
+    NotGranted(String),
 }
 
-/// The credentials of an operation: those of the first alternative that the operator's settings satisfy.
+/// The credentials of an operation: those of the first alternative that the manifest's grants satisfy.
 pub(super) fn credentials(
     description: &OpenApiDescription,
     operation: &Operation,
@@ -141,7 +150,7 @@ fn credential(
         "apiKey" => (key_place(description, scheme)?, ""),
         "oauth2" | "openIdConnect" => (authorization(), "Bearer "),
         "http" if http.eq_ignore_ascii_case("bearer") => (authorization(), "Bearer "),
-        "http" if http.eq_ignore_ascii_case("basic") => (authorization(), "Basic "),
+        "http" if http.eq_ignore_ascii_case("basic") => (authorization(), BASIC),
         _ => (authorization(), "?"),
     };
     if let CredentialLocation::Header(header) = &place
@@ -149,39 +158,18 @@ fn credential(
     {
         return Ok(None);
     }
-    let setting = |suffix: &str| {
-        let value = (offered.settings)(&format!("{name}{suffix}"))?;
-        Some(text_of(&value)).filter(|text| !text.is_empty())
-    };
-    let mut made_from = None;
-    let origin = match prefix {
-        "?" => {
-            return Err(MissingCredential::UnsupportedScheme(name.to_owned()));
-        }
-        "Basic " => {
-            let pair = setting("_username").map(|user| {
-                let password = setting("_password").unwrap_or_default();
-                made_from = Some(Sealed::new(password.clone()));
-                format!("{user}:{password}")
-            });
-            let pair = pair.or_else(|| setting("").filter(|pair| pair.contains(':')));
-            let encoded =
-                pair.map(|pair| CredentialOrigin::Value(Sealed::new(STANDARD.encode(pair))));
-            encoded.ok_or_else(|| MissingCredential::UserAndPassword(name.to_owned()))?
-        }
-        _ if (offered.provides)(name) => CredentialOrigin::Provider(name.to_owned()),
-        _ => {
-            let token = setting("").or_else(|| setting("_token"));
-            let token = token.map(|token| CredentialOrigin::Value(Sealed::new(token)));
-            token.ok_or_else(|| MissingCredential::SettingOrProvider(name.to_owned()))?
-        }
-    };
-    Ok(Some(OperationCredential {
-        place,
-        prefix,
-        origin,
-        made_from,
-    }))
+    if prefix == "?" {
+        return Err(MissingCredential::UnsupportedScheme(name.to_owned()));
+    }
+    let mut granted = offered.credentials.iter();
+    match granted.find(|(scheme, _)| scheme == name) {
+        None => Err(MissingCredential::NotGranted(name.to_owned())),
+        Some((_, value)) => Ok(Some(OperationCredential {
+            place,
+            prefix,
+            value: value.clone(),
+        })),
+    }
 }
 
 fn key_place(
@@ -211,11 +199,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn found(
-        security: &Value,
-        settings: &Value,
-        providers: &[&str],
-    ) -> Result<Vec<String>, String> {
+    fn found(security: &Value, granted: &Value) -> Result<Vec<String>, String> {
         let value = json!({
             "openapi": "3.1.0",
             "paths": {"/a": {"get": {"security": security}}},
@@ -235,22 +219,22 @@ mod tests {
             }},
         });
         let description = OpenApiDescription::new(Tree::from_value(&value), None).unwrap();
-        let find = |name: &str| settings.get(name).cloned();
-        let provides = |name: &str| providers.contains(&name);
+        let granted = granted.as_object().unwrap().iter();
+        let granted: Vec<(String, Template)> = granted
+            .map(|(scheme, text)| (scheme.clone(), Template::parse(text.as_str().unwrap())))
+            .collect();
         let offered = Offered {
-            settings: &find,
-            provides: &provides,
+            credentials: &granted,
             headers: &[HeaderName::from_static("x-sent")],
         };
         let operation = description.operation("get_a").unwrap();
         let found = credentials(&description, operation, &offered);
         found.map_err(|error| error.message).map(|found| {
+            let mut scope = TemplateScope::default();
+            scope.set_token("hub", "T".to_owned());
             let shown = found.iter().map(|credential| {
-                let value = match &credential.origin {
-                    CredentialOrigin::Provider(name) => format!("<{name}>"),
-                    CredentialOrigin::Value(value) => value.expose().clone(),
-                };
-                format!("{:?} {}{value}", credential.place, credential.prefix)
+                let value = credential.render(&scope, &mut Secrets::default()).unwrap();
+                format!("{:?} {}", credential.place, value.expose())
             });
             shown.collect()
         })
@@ -258,9 +242,9 @@ mod tests {
 
     #[test]
     fn each_scheme_has_its_place() {
-        let settings = json!({
-            "key": "K", "query_token": "Q", "cookie": "C", "basic_username": "u", "basic_password": "p",
-            "bearer": "B", "oauth": "O",
+        let granted = json!({
+            "key": "K", "query": "Q", "cookie": "C", "basic": "u:p", "bearer": "B", "oauth": "{auth.hub()}",
+            "oidc": "x{auth.hub()}",
         });
         for (scheme, expected) in [
             ("key", "Header(\"x-key\") K"),
@@ -268,27 +252,25 @@ mod tests {
             ("cookie", "Cookie(\"c\") C"),
             ("basic", "Header(\"authorization\") Basic dTpw"),
             ("bearer", "Header(\"authorization\") Bearer B"),
-            ("oauth", "Header(\"authorization\") Bearer <oauth>"),
-            ("oidc", "Header(\"authorization\") Bearer <oidc>"),
+            ("oauth", "Header(\"authorization\") Bearer T"),
+            ("oidc", "Header(\"authorization\") Bearer xT"),
         ] {
-            let made = found(&json!([{scheme: []}]), &settings, &["oauth", "oidc"]);
+            let made = found(&json!([{scheme: []}]), &granted);
             assert_eq!(made, Ok(vec![expected.to_owned()]), "{scheme}");
         }
-        assert_eq!(found(&json!([{"sent": []}]), &settings, &[]), Ok(vec![]));
-        let pair = found(&json!([{"basic": []}]), &json!({"basic": "u:p"}), &[]);
-        assert_eq!(pair.unwrap(), ["Header(\"authorization\") Basic dTpw"]);
+        assert_eq!(found(&json!([{"sent": []}]), &granted), Ok(vec![]));
     }
 
     #[test]
     fn the_first_alternative_that_can_be_satisfied_is_used() {
         let settings = json!({"key": "K", "bearer": "B"});
         let both = json!([{"tls": []}, {"key": [], "query": []}, {"key": [], "bearer": []}]);
-        assert_eq!(found(&both, &settings, &[]).unwrap().len(), 2);
+        assert_eq!(found(&both, &settings).unwrap().len(), 2);
         let optional = json!([{}, {"query": []}]);
-        assert_eq!(found(&optional, &settings, &[]), Ok(vec![]));
+        assert_eq!(found(&optional, &settings), Ok(vec![]));
         let offered = json!([{}, {"key": []}]);
-        assert_eq!(found(&offered, &settings, &[]).unwrap().len(), 1);
-        assert_eq!(found(&json!([]), &settings, &[]), Ok(vec![]));
+        assert_eq!(found(&offered, &settings).unwrap().len(), 1);
+        assert_eq!(found(&json!([]), &settings), Ok(vec![]));
     }
 
     #[test]
@@ -296,9 +278,10 @@ mod tests {
         for (security, message) in [
             (
                 json!([{"key": []}, {"basic": [], "bearer": []}]),
-                "`get_a` needs credentials; configure the setting `key` or an auth provider of that name; \
-                 or the settings `basic_username` and `basic_password` and the setting `bearer` or an \
-                 auth provider of that name",
+                "`get_a` needs credentials; configure `openapi.credentials.key` in the manifest, such as \
+                 \"{settings.name}\" or \"{auth.name()}\"; or `openapi.credentials.basic` in the manifest, such as \
+                 \"{settings.name}\" or \"{auth.name()}\" and `openapi.credentials.bearer` in the manifest, such as \
+                 \"{settings.name}\" or \"{auth.name()}\"",
             ),
             (
                 json!([{"tls": []}]),
@@ -316,8 +299,8 @@ mod tests {
                  where its key goes",
             ),
         ] {
-            assert_eq!(found(&security, &json!({}), &[]), Err(message.to_owned()));
+            assert_eq!(found(&security, &json!({})), Err(message.to_owned()));
         }
-        assert_eq!(found(&json!("x"), &json!({}), &[]), Ok(vec![]));
+        assert_eq!(found(&json!("x"), &json!({})), Ok(vec![]));
     }
 }

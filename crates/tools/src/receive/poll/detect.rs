@@ -12,11 +12,9 @@ use proofhouse_manifest::Poll;
 
 /// How many items an answer may hold. Each is remembered, and the state is written at every step.
 pub const MAX_DETECTED: usize = 5_000;
-/// How far `poll.last_fetched_at` lies before the last step. Clocks differ, and endpoints list an item some
-/// time after the time it bears; what is found twice is known by its id.
+/// How far `poll.last_fetched_at` lies before the last step of a poll that has a `key`. Clocks differ, and endpoints list
+/// an item some time after the time it bears; what is found twice is known by its key.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(1);
-/// The fields that name an item, the first that is there.
-const ID_FIELDS: [&str; 5] = ["id", "guid", "uuid", "node_id", "key"];
 
 /// The items of an answer. On the first step, `poll.last_fetched_at` is 1970: everything is remembered, unless
 /// that is too much, and then what is from just now.
@@ -27,7 +25,10 @@ pub(super) fn detect(
     state: &PollState,
     now: Timestamp,
 ) -> Result<Vec<PollItem>, PollProblem> {
-    let before = |instant: Timestamp| instant.checked_sub(OVERLAP).unwrap_or(instant);
+    let before = |instant: Timestamp| match &poll.key {
+        Some(_) => instant.checked_sub(OVERLAP).unwrap_or(instant),
+        None => instant,
+    };
     let parameters = Value::Object(parameters.clone());
     match state.last_fetched_at {
         Some(last) => {
@@ -63,24 +64,28 @@ fn evaluate(
         Value::Array(items) if items.len() > MAX_DETECTED => {
             Err((PollProblem::TooMany(items.len()), true))
         }
-        Value::Array(items) => Ok(items.into_iter().map(identified).collect()),
+        Value::Array(items) => {
+            let items = items.into_iter().map(|item| identified(poll, item));
+            let items: Result<_, _> = items.collect();
+            items.map_err(|problem| (problem, false))
+        }
         other => Err((PollProblem::NotAList(type_name(&other)), false)),
     }
 }
 
-fn identified(item: Value) -> PollItem {
-    let named = ID_FIELDS.iter().find_map(|field| {
-        let id = item.get(field)?;
-        let is_id = id.is_number() || id.as_str().is_some_and(|text| !text.is_empty());
-        is_id.then(|| format!("{field}:{id}"))
-    });
-    // An id of the endpoint can be of any length; what is remembered is not.
-    let text = named.unwrap_or_else(|| format!("item:{item}"));
-    let hash = digest::digest(&digest::SHA256, text.as_bytes());
-    PollItem {
-        id: URL_SAFE_NO_PAD.encode(&hash.as_ref()[..16]),
-        item,
-    }
+/// An item with what it is told from others by, where the poll says so.
+fn identified(poll: &Poll, item: Value) -> Result<PollItem, PollProblem> {
+    let Some(program) = &poll.key else {
+        return Ok(PollItem { id: None, item });
+    };
+    let mut variables = Variables::new();
+    variables.bind("item", &item);
+    let key = program.evaluate(&variables);
+    let key = key.map_err(|error| PollProblem::Key(error.message))?;
+    // A key of the endpoint's making can be of any length; what is remembered is not.
+    let hash = digest::digest(&digest::SHA256, key.to_string().as_bytes());
+    let id = URL_SAFE_NO_PAD.encode(&hash.as_ref()[..16]);
+    Ok(PollItem { id: Some(id), item })
 }
 
 fn type_name(value: &Value) -> &'static str {
@@ -91,29 +96,5 @@ fn type_name(value: &Value) -> &'static str {
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn items_are_told_apart_by_their_ids() {
-        let id = |item: Value| identified(item).id;
-        assert_eq!(
-            id(json!({"id": 1, "views": 1})),
-            id(json!({"id": 1, "views": 2}))
-        );
-        assert_ne!(id(json!({"id": 1})), id(json!({"id": "1"})));
-        assert_ne!(id(json!({"id": 1})), id(json!({"guid": 1})));
-        assert_ne!(id(json!({"title": "a"})), id(json!({"title": "b"})));
-        assert_eq!(
-            id(json!({"id": null, "t": 1})),
-            id(json!({"id": null, "t": 1}))
-        );
-        assert_ne!(id(json!({"id": "", "t": 1})), id(json!({"id": "", "t": 2})));
-        assert_eq!(id(json!({"id": "x".repeat(100_000)})).len(), 22);
-        assert_eq!(id(json!("text")), id(json!("text")));
     }
 }

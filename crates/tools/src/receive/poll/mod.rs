@@ -1,9 +1,9 @@
 //! Polls: asking an endpoint once, and what is new in its answer.
 //!
 //! A step gets the state and returns the next one with the items that fire. The caller commits both
-//! together: then no item is lost and none fires twice, wherever the process ends. What exceeds the cap of
-//! one step is not remembered as seen, and the time and the tags of the endpoint stay as they were, so the
-//! next step finds it again.
+//! together: then no item is lost and none fires twice, wherever the process ends. Each item that `detect` gives fires.
+//! With a `key`, one whose key was seen does not, and what exceeds the cap of one step is not remembered as seen, and the
+//! time and the tags of the endpoint stay as they were, so the next step finds it again.
 
 mod detect;
 mod state;
@@ -25,7 +25,7 @@ use detect::detect;
 use proofhouse_manifest::interpolate::{HeaderTemplate, Template, TemplatePiece};
 use proofhouse_manifest::{HttpCall, Poll};
 
-/// How many items fire in one step; the rest fire in the next ones.
+/// How many items of a poll with a `key` fire in one step; the rest fire in the next ones.
 pub const MAX_ITEMS: usize = 1_000;
 /// The time between steps while there is a rest.
 const BACKLOG_PAUSE: Duration = Duration::from_secs(1);
@@ -43,8 +43,8 @@ const MAX_TAG_BYTES: usize = 1_024;
 /// An item that fires.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PollItem {
-    /// What it is told from others by, also after a restart.
-    pub id: String,
+    /// What it is told from others by, also after a restart, if the poll has a `key`.
+    pub id: Option<String>,
     /// The item: `item` in aliases, `event.payload` in the message and the filter.
     pub item: Value,
 }
@@ -73,6 +73,9 @@ pub enum PollProblem {
     /// `detect` failed.
     #[error("`detect` failed: {0}")]
     Detect(String),
+    /// `key` failed.
+    #[error("`key` failed: {0}")]
+    Key(String),
     /// `detect` gave something else than a list.
     #[error("`detect` must give a list, and gave {0}")]
     NotAList(&'static str),

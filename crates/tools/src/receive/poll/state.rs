@@ -22,7 +22,7 @@ pub struct PollState {
     pub etag: Option<String>,
     /// When the endpoint says that its last answer changed.
     pub last_modified: Option<String>,
-    /// The ids of items that fired or were there from the start, oldest first.
+    /// The ids of items that fired or were there from the start, oldest first; of a poll that has a `key`.
     pub seen: VecDeque<String>,
     /// How many steps in a row went wrong.
     pub failures: u32,
@@ -54,23 +54,29 @@ impl PollState {
     /// Takes what was detected: which items fire, at most so many, and whether there are more.
     pub(super) fn take(&mut self, detected: Vec<PollItem>, most: usize) -> (Vec<PollItem>, bool) {
         let known: BTreeSet<String> = self.seen.iter().cloned().collect();
-        let listed: BTreeSet<String> = detected.iter().map(|item| item.id.clone()).collect();
+        let listed: BTreeSet<String> = detected.iter().filter_map(|item| item.id.clone()).collect();
         let fires = self.has_baseline();
         let mut current: Vec<String> = Vec::new();
         let mut kept: BTreeSet<String> = BTreeSet::new();
         let mut items = Vec::new();
         let mut more = false;
         for item in detected {
-            let is_new = !known.contains(&item.id);
-            if kept.contains(&item.id) {
+            let Some(id) = item.id.clone() else {
+                if fires {
+                    items.push(item);
+                }
+                continue;
+            };
+            let is_new = !known.contains(&id);
+            if kept.contains(&id) {
                 continue;
             }
             if is_new && fires && items.len() >= most {
                 more = true;
                 continue;
             }
-            kept.insert(item.id.clone());
-            current.push(item.id.clone());
+            kept.insert(id.clone());
+            current.push(id);
             if is_new && fires {
                 items.push(item);
             }
@@ -92,7 +98,7 @@ mod tests {
 
     fn items(ids: impl IntoIterator<Item = usize>) -> Vec<PollItem> {
         let item = |id: usize| PollItem {
-            id: id.to_string(),
+            id: Some(id.to_string()),
             item: Value::Null,
         };
         ids.into_iter().map(item).collect()
@@ -130,6 +136,20 @@ mod tests {
     }
 
     #[test]
+    fn without_a_key_everything_fires_but_at_the_first_step() {
+        let same = || {
+            let (id, item) = (None, Value::Null);
+            vec![PollItem { id, item }; 3]
+        };
+        assert_eq!(PollState::default().take(same(), 2), (vec![], false));
+        let mut state = started();
+        for _ in 0..2 {
+            assert_eq!(state.take(same(), 2), (same(), false));
+        }
+        assert!(state.seen.is_empty());
+    }
+
+    #[test]
     fn an_item_that_is_listed_twice_fires_once() {
         assert_eq!(started().take(items([1, 1, 2, 1]), 10).0, items([1, 2]));
         assert_eq!(
@@ -145,7 +165,10 @@ mod tests {
             let newer = 1 + round * super::super::MAX_DETECTED / 2;
             let listed = std::iter::once(0).chain(newer..newer + super::super::MAX_DETECTED - 1);
             let (fired, _) = state.take(items(listed), usize::MAX);
-            assert_eq!(fired.iter().any(|item| item.id == "0"), round == 1);
+            assert_eq!(
+                fired.iter().any(|item| item.id.as_deref() == Some("0")),
+                round == 1
+            );
             assert!(state.seen.len() <= MAX_SEEN);
         }
     }

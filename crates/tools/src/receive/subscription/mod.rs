@@ -28,12 +28,19 @@ const MIN_RENEWAL: Duration = Duration::from_secs(10);
 /// How much of the platform's answer is kept. What `unsubscribe` needs are ids.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
+/// The path of callback addresses, below which each channel has its own. It is what `{runtime.api_root}` is, with the
+/// address of the server before it and [`ChannelRequest::callback`] behind it: whatever path a manifest writes after it,
+/// the platform posts to this channel.
+pub const CALLBACK_PATH: &str = "/v1/webhooks/channels";
+
 /// A channel that is asked for. It is stored before the call is made, so that a channel whose answer never came
 /// is known, too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelRequest {
     /// What `{subscription.id}` names; no other channel has it.
     pub id: String,
+    /// What its callback address is told by: a secret that only the platform is given.
+    pub callback: String,
     /// What `{subscription.expires_at_ms}` names: the end that is asked for.
     pub expires_at: Timestamp,
 }
@@ -92,14 +99,20 @@ impl ChannelRequest {
     ///
     /// Returns an error when the system gives no random numbers.
     pub fn new(now: Timestamp, lifetime: Duration) -> Result<Self, ActionError> {
-        let mut bytes = [0; 16];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| {
+        let mut random = [0; 48];
+        SystemRandom::new().fill(&mut random).map_err(|_| {
             ActionError::new(ActionFailure::Token, "the system gives no random numbers")
         })?;
+        let hex = |bytes: &[u8]| -> String {
+            let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+            digits.collect()
+        };
+        let (bytes, secret) = random.split_at_mut(16);
         // A UUID of version 4, since some platforms want one.
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
-        let hex = bytes.map(|byte| format!("{byte:02x}")).concat();
+        let callback = hex(secret);
+        let hex = hex(bytes);
         let id = format!(
             "{}-{}-{}-{}-{}",
             &hex[..8],
@@ -110,6 +123,7 @@ impl ChannelRequest {
         );
         Ok(Self {
             id,
+            callback,
             expires_at: now.checked_add(lifetime).unwrap_or(Timestamp::MAX),
         })
     }
@@ -187,6 +201,11 @@ fn environment(
     let expires_at_ms = opening.expires_at.as_millisecond();
     let channel = json!({"id": opening.id, "expires_at_ms": expires_at_ms});
     let environment = listener.environment.clone();
+    let mut runtime = environment.root(Root::Runtime).cloned().unwrap_or_default();
+    if let Some(Value::String(api_root)) = runtime.get_mut("api_root") {
+        *api_root = format!("{api_root}{CALLBACK_PATH}/{}", opening.callback);
+    }
+    let environment = environment.with(Root::Runtime, runtime);
     let environment = environment.with(Root::Subscription, channel);
     match response {
         Some(response) => environment.with(Root::Subscribe, response.clone()),

@@ -1,82 +1,10 @@
 //! The keys of a tool's webhooks: those of the operator and those of the manifest, and what they say.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-use super::Delivery;
-use super::scheme::{SCHEMES, Scheme};
+use super::{Delivery, Refusal, SCHEMES, Scheme, Verification};
 use crate::operator::WebhookSource;
 use crate::runtime::Environment;
 use proofhouse_manifest::interpolate::{Root, Sealed, TemplateScope};
 use proofhouse_manifest::{Receive, Tool};
-
-/// What a check of a delivery's signature says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "signature", rename_all = "snake_case")]
-pub enum Verification {
-    /// It is genuine.
-    Verified {
-        /// The scheme of the signature.
-        scheme: String,
-    },
-    /// No secret is configured, so nothing could be checked. Worth a warning; refused in strict mode.
-    Unsigned,
-    /// It is not genuine, or cannot be shown to be.
-    Refused {
-        /// Why.
-        reason: Refusal,
-    },
-}
-
-/// Why a signature is refused. It never says which secret or which signature was expected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Refusal {
-    /// The secret of the event is a setting that is not configured, or that cannot be a secret.
-    Unconfigured,
-    /// A header of the scheme is not there.
-    Missing,
-    /// A header is there and cannot be read.
-    Malformed,
-    /// The signature is not ours.
-    Mismatch,
-    /// The signature is right, and its time is too far from ours: a replay, or a clock that is off.
-    Stale,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unconfigured => "the secret of the event is not configured",
-            Self::Missing => "a header of the signature is missing",
-            Self::Malformed => "a header of the signature cannot be read",
-            Self::Mismatch => "the signature does not fit the body and any secret",
-            Self::Stale => "the signed time is more than five minutes off",
-        })
-    }
-}
-
-impl Verification {
-    /// Whether the delivery may go on. In strict mode, unsigned ones may not.
-    #[must_use]
-    pub fn is_accepted(&self, strict: bool) -> bool {
-        match self {
-            Self::Verified { .. } => true,
-            Self::Unsigned => !strict,
-            Self::Refused { .. } => false,
-        }
-    }
-
-    /// How good it is; of two, the better one speaks for the delivery.
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Verified { .. } => 7,
-            Self::Unsigned => 6,
-            Self::Refused { reason } => *reason as u8,
-        }
-    }
-}
 
 /// A secret and the schemes it is good for.
 #[derive(Debug, Clone)]
@@ -109,7 +37,7 @@ pub struct WebhookKeys {
 pub struct Verdict {
     whole: Verification,
     events: Vec<(String, Verification)>,
-    id: Option<String>,
+    scheme: Option<Scheme>,
 }
 
 impl Verdict {
@@ -120,11 +48,10 @@ impl Verdict {
         &self.whole
     }
 
-    /// The id that the scheme of a genuine delivery names it by, with the header it stands in. No other header says which
-    /// delivery it is: a replay could change that.
+    /// The scheme by which it is genuine, which says what identifies the delivery.
     #[must_use]
-    pub fn id(&self) -> Option<&str> {
-        self.id.as_deref()
+    pub fn scheme(&self) -> Option<&Scheme> {
+        self.scheme.as_ref()
     }
 
     /// What is said for an event; for one that the tool does not have, what the operator's keys say.
@@ -207,24 +134,25 @@ impl WebhookKeys {
         let of_events = events.iter().map(|(_, verification)| verification.clone());
         let whole = of_events.fold(operator, |best, next| better(best, Some(next)));
         let whole = whole.unwrap_or(Verification::Unsigned);
-        let id = match &whole {
-            Verification::Verified { scheme } => self.id_by(scheme, delivery),
-            _ => None,
+        let scheme = match &whole {
+            Verification::Verified { scheme } => self.scheme(scheme).cloned(),
+            Verification::Unsigned | Verification::Refused { .. } => None,
         };
-        Verdict { whole, events, id }
+        Verdict {
+            whole,
+            events,
+            scheme,
+        }
     }
 
-    /// The id that keys of a scheme name a delivery by, if they do.
-    fn id_by(&self, scheme: &str, delivery: &Delivery<'_>) -> Option<String> {
+    /// The scheme of a name, as one of the keys has it.
+    fn scheme(&self, name: &str) -> Option<&Scheme> {
         let of_events = self.events.iter().flat_map(|(_, of)| match of {
             OfEvent::Keys(keys) => keys.as_slice(),
             OfEvent::None | OfEvent::Broken => &[],
         });
-        let mut keys = self.operator.iter().chain(of_events);
-        let key = keys.find(|key| key.scheme.name == scheme)?;
-        let header = key.scheme.id_header.as_deref()?.to_ascii_lowercase();
-        let id = delivery.header(header.as_str())?;
-        Some(format!("{header}:{id}"))
+        let schemes = self.operator.iter().chain(of_events).map(|key| &key.scheme);
+        schemes.into_iter().find(|scheme| scheme.name == name)
     }
 }
 

@@ -1,41 +1,11 @@
-//! Webhooks: whether a delivery is genuine, which one it is, what it holds, and what to answer.
+//! Webhooks: whether a delivery is genuine by the keys of a tool, which one it is, what it holds, and what to answer.
 
-mod delivery;
-mod handshake;
 mod keys;
-mod payload;
-mod scheme;
 
-use http::header::AsHeaderName;
-use jiff::Timestamp;
-use proofhouse_wire::HeaderMap;
-
-pub use delivery::{Channel, DeliveryIdentity, channels, identify, shown_headers};
-pub use handshake::{Handshake, greet, greet_signed};
-pub use keys::{Refusal, Verdict, Verification, WebhookKeys};
-pub use payload::{PayloadError, PayloadLimits, read_payload};
-pub use scheme::{Encoding, Hash, SCHEMES, Scheme, SchemeError, TOLERANCE};
-
-/// One request that a platform sent, as it came.
-#[derive(Debug, Clone, Copy)]
-pub struct Delivery<'a> {
-    /// Its headers.
-    pub headers: &'a HeaderMap,
-    /// What stands behind the `?` of the address.
-    pub query: Option<&'a str>,
-    /// The raw bytes of the body; signatures are over these.
-    pub body: &'a [u8],
-    /// When it came.
-    pub received_at: Timestamp,
-}
-
-impl<'a> Delivery<'a> {
-    /// The one value of a header, if it is there once and is text.
-    pub(super) fn header(&self, name: impl AsHeaderName) -> Option<&'a str> {
-        let mut values = self.headers.get_all(name).iter();
-        match (values.next(), values.next()) {
-            (Some(value), None) => value.to_str().ok(),
-            _ => None,
-        }
-    }
-}
+pub use keys::{Verdict, WebhookKeys};
+pub use proofhouse_wire::webhook::{
+    Channel, DedupeBy, DedupeChoice, Delivery, DeliveryIdentity, Encoding, Handshake, Hash,
+    ID_WINDOW, PayloadError, PayloadLimits, REPLAY_WINDOW, Refusal, SCHEMES, Scheme, SchemeError,
+    SignatureKind, TOLERANCE, TimestampFormat, Verification, channels, greet, greet_signed,
+    identify, read_payload, shown_headers,
+};

@@ -33,6 +33,7 @@ pub(crate) fn limits() -> ToolLimits {
             base: Duration::from_millis(1),
             ..ToolLimits::default().retry
         },
+        outage: Duration::ZERO,
         ..ToolLimits::default()
     }
 }
