@@ -95,6 +95,7 @@ pub fn mcp_tool(namespace: &str, target: &str) -> Result<Tool, McpServerError> {
         description: format!("What the MCP server `{name}` can do."),
         name,
         synchronous: true,
+        is_never_evicted: false,
         settings: None,
         parameters: ParameterSchema::default(),
         actions: Vec::new(),

@@ -10,9 +10,7 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::capabilities::{
-    self, BindingError, Callable, Capabilities, CapabilityTarget, Granted, Remote,
-};
+use super::capabilities::{self, BindingError, Callable, Capabilities, CapabilityTarget, Remote};
 use super::context::{ExpressionScope, TaskContext};
 use super::journal::{JournalEntry, Lost};
 use super::restore;
@@ -130,7 +128,7 @@ async fn attempt(
         let message = format!("there is no function `{}`{near}", call.name);
         return CallOutcome::refused(&call.name, said, "unknown_function", &message);
     };
-    let arguments = match resolve(shared, callable.granted, context, said.clone()) {
+    let arguments = match resolve(shared, callable, context, said.clone()) {
         Ok(arguments) => arguments,
         Err(error) => {
             tell(&said);
@@ -181,19 +179,29 @@ async fn attempt(
 /// What the model said, with what is bound in its place.
 fn resolve(
     shared: &TaskShared,
-    granted: &Granted,
+    callable: Callable<'_>,
     context: &TaskContext,
     said: Map<String, Value>,
 ) -> Result<Map<String, Value>, BindingError> {
+    let granted = callable.granted;
     let bindings = &granted.rules.bindings;
-    let bound = capabilities::bound(
-        bindings,
-        context,
-        ExpressionScope::default(),
-        &shared.environment.now(),
-        &shared.environment,
-        &shared.host.inner.runtime,
-    )?;
+    let (now, mut bound) = (shared.environment.now(), Map::new());
+    for binding in bindings {
+        let value = capabilities::bound(
+            std::slice::from_ref(binding),
+            context,
+            ExpressionScope::default(),
+            &now,
+            &shared.environment,
+            &shared.host.inner.runtime,
+        );
+        match value {
+            Ok(value) => bound.extend(value),
+            // What this action does not have cannot keep it from being called.
+            Err(_) if !has_parameter(callable, &binding.0) => {}
+            Err(error) => return Err(error),
+        }
+    }
     let mut arguments = said;
     // Whatever the model says of a bound parameter is not heard, also where this action has none of
     // that name.
@@ -334,21 +342,25 @@ async fn dispatch(
 
 /// Bound parameters go only to the actions that have them.
 fn for_action(callable: Callable<'_>, mut arguments: Map<String, Value>) -> Map<String, Value> {
-    if let CapabilityTarget::Tool(task) = &callable.granted.target
-        && let Some(action) = task
-            .tool()
-            .actions
-            .iter()
-            .find(|action| action.name == callable.function.action)
-        && !action.execute.kind().is_described_by_backend()
-    {
-        for (name, _) in &callable.granted.rules.bindings {
-            if !action.parameters.properties().contains_key(name) {
-                arguments.shift_remove(name);
-            }
+    for (name, _) in &callable.granted.rules.bindings {
+        if !has_parameter(callable, name) {
+            arguments.shift_remove(name);
         }
     }
     arguments
+}
+
+/// Whether the action has a parameter, as far as the manifest can tell.
+fn has_parameter(callable: Callable<'_>, name: &str) -> bool {
+    let CapabilityTarget::Tool(task) = &callable.granted.target else {
+        return true;
+    };
+    let mut actions = task.tool().actions.iter();
+    let action = actions.find(|action| action.name == callable.function.action);
+    action.is_none_or(|action| {
+        action.execute.kind().is_described_by_backend()
+            || action.parameters.properties().contains_key(name)
+    })
 }
 
 fn told(

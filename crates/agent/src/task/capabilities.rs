@@ -244,6 +244,19 @@ impl Capabilities {
         self.list.iter()
     }
 
+    /// All tools, for those who want to know what they hold.
+    pub(super) fn tools(&self) -> Vec<ToolTask> {
+        let granted = self
+            .list
+            .iter()
+            .filter_map(|granted| match &granted.target {
+                CapabilityTarget::Tool(task) => Some(task),
+                CapabilityTarget::Agent(_) | CapabilityTarget::Remote(_) => None,
+            });
+        let helpers = self.helpers.iter().map(|(_, task)| task);
+        granted.chain(helpers).cloned().collect()
+    }
+
     /// Ends all tools.
     pub(super) async fn teardown(&self) -> Vec<ActionError> {
         let mut errors = Vec::new();

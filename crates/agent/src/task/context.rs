@@ -91,6 +91,12 @@ impl TaskContext {
         push(&mut self.change()["input"], task_io(message, parameters));
     }
 
+    /// What a parameter was when it was last given.
+    pub(super) fn parameter(&self, name: &str) -> Option<&Value> {
+        let mut inputs = self.value["input"].as_array()?.iter().rev();
+        inputs.find_map(|input| input.get(name))
+    }
+
     pub(super) fn output(&mut self, message: &str, exposed: &Map<String, Value>) {
         push(&mut self.change()["output"], task_io(message, exposed));
     }

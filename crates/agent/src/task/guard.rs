@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proofhouse_manifest::{Agent, Binding, Referent};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value};
 
 use super::capabilities::{self, BindingError, Capabilities, CapabilityTarget};
@@ -32,6 +33,7 @@ impl Runner {
         for name in found.names().map(str::to_owned).collect::<Vec<_>>() {
             self.context.know(&name);
         }
+        *lock(&self.shared.tools) = found.tools();
         self.capabilities = Some(found);
         Ok(())
     }

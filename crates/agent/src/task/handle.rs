@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use proofhouse_tools::runtime::ToolTask;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde::Serialize;
@@ -140,7 +141,19 @@ pub struct Task {
     pub(super) cancel: CancellationToken,
     pub(super) interrupt: Arc<AnswerInterrupt>,
     pub(super) lost: Arc<Mutex<Option<JournalError>>>,
+    pub(super) tools: Arc<Mutex<Vec<ToolTask>>>,
     pub(super) unfinished: bool,
+}
+
+/// What the tools of a task have open while it waits, such as sessions and servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldTools {
+    /// Nothing that ends with this part of the task.
+    Nothing,
+    /// Something that may be ended, to be made again at the next call.
+    Evictable,
+    /// Something that has to stay as long as the task does.
+    Kept,
 }
 
 impl Task {
@@ -287,6 +300,20 @@ impl Task {
     #[must_use]
     pub fn is_delegating(&self) -> bool {
         self.delegating.is_any()
+    }
+
+    /// What its tools have open. Ending this part of the task, or dropping it, ends that too.
+    #[must_use]
+    pub fn held_tools(&self) -> HeldTools {
+        let tools = lock(&self.tools);
+        let mut held = tools.iter().filter(|tool| tool.holds_state()).peekable();
+        if held.peek().is_none() {
+            HeldTools::Nothing
+        } else if held.any(|tool| tool.tool().is_never_evicted) {
+            HeldTools::Kept
+        } else {
+            HeldTools::Evictable
+        }
     }
 
     /// Answers a question; `false` if it is not open.

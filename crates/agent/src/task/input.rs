@@ -361,6 +361,12 @@ impl Runner {
         let mut given = input.parameters;
         given.extend(self.fixed());
         let declared = self.agent.parameters.properties();
+        // What the task was told once holds on: whoever writes again, or a notice, need not repeat it.
+        for name in declared.keys().filter(|name| *name != "message") {
+            if let (false, Some(known)) = (given.contains_key(name), self.context.parameter(name)) {
+                given.insert(name.clone(), known.clone());
+            }
+        }
         if let Some(message) = &input.message
             && declared.contains_key("message")
         {

@@ -61,7 +61,7 @@ mod watch;
 
 pub use allow_list::TaskAllowList;
 pub use event::TaskEvent;
-pub use handle::{CallOutput, InputEvent, Task, TaskInput, TaskOutput};
+pub use handle::{CallOutput, HeldTools, InputEvent, Task, TaskInput, TaskOutput};
 pub use host::{Host, ModelSource, ModelUnavailable, StartError, TaskOptions, User};
 pub use journal::{AllowedValue, Journal, JournalEntry, JournalError, TaskState};
 pub use mount::DirectoryMount;

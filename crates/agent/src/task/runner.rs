@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use proofhouse_manifest::Agent;
 use proofhouse_manifest::interpolate::Root;
-use proofhouse_tools::runtime::Environment;
+use proofhouse_tools::runtime::{Environment, ToolTask};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
 use serde_json::json;
@@ -51,6 +51,8 @@ pub(super) struct TaskShared {
     pub(super) events: Watchers,
     pub(super) keeper: Keeper,
     pub(super) allowed: Mutex<TaskAllowList>,
+    /// The tools, once they are known.
+    pub(super) tools: Arc<Mutex<Vec<ToolTask>>>,
     /// What stops the answer that is under way, and whether somebody wanted that.
     pub(super) interrupt: Arc<AnswerInterrupt>,
     invocations: AtomicU64,
@@ -184,6 +186,7 @@ pub(super) fn start(start: TaskStart) -> Task {
     }));
     let lost = Arc::default();
     let interrupt: Arc<AnswerInterrupt> = Arc::default();
+    let tools: Arc<Mutex<Vec<ToolTask>>> = Arc::default();
     let is_open = reading.open != UnfinishedInput::Nothing && reading.ended.is_none();
     let task = Task {
         id: options.id.clone(),
@@ -198,6 +201,7 @@ pub(super) fn start(start: TaskStart) -> Task {
         cancel: cancel.clone(),
         interrupt: Arc::clone(&interrupt),
         lost: Arc::clone(&lost),
+        tools: Arc::clone(&tools),
         unfinished: is_open && !reading.interrupted,
     };
     let runner = Runner {
@@ -212,6 +216,7 @@ pub(super) fn start(start: TaskStart) -> Task {
             events,
             keeper: Keeper::new(options.journal, lost, cancel.clone()),
             allowed: Mutex::new(options.allowed),
+            tools,
             interrupt,
             invocations: AtomicU64::new(reading.invocations),
         },

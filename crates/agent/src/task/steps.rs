@@ -3,9 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use proofhouse_expr::{
-    CompileError, Compiler, EvaluateError, ExprLimits, Form, FunctionError, Program,
-};
+use proofhouse_expr::{CompileError, EvaluateError, Form, FunctionError, Program};
 use proofhouse_manifest::interpolate::{Root, TemplateScope};
 use proofhouse_manifest::{MiddlewareStep, OnFail, StepAction};
 use proofhouse_tools::runtime::{ActionError, Environment, Invocation};
@@ -332,7 +330,7 @@ fn with_functions(
         return Ok(program.clone());
     }
     let (answers, asked) = (answers.to_vec(), Arc::clone(asked));
-    Compiler::new(ExprLimits::default())
+    proofhouse_manifest::compiler()
         .function("put", Form::Member, |arguments| match arguments {
             [Value::Object(map), Value::String(key), value] => {
                 let mut map = map.clone();

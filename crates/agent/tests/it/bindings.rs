@@ -89,7 +89,10 @@ fn host(manifests: &str, settings: Value, model: Arc<dyn proofhouse_agent::model
     );
     let mut catalog = Catalog::default();
     catalog.add(&bundle);
-    let limits = ToolLimits::default();
+    let limits = ToolLimits {
+        outage: std::time::Duration::ZERO,
+        ..ToolLimits::default()
+    };
     let loopback = "127.0.0.0/8".parse().unwrap();
     let runtimes = Runtimes::new(&limits, EgressPolicy::allowing([loopback])).unwrap();
     let environment = Environment::new(settings, || "2026-01-02T03:04:05.000Z".to_owned());

@@ -434,6 +434,52 @@ async fn parameters_are_checked_and_read_by_bindings() {
     assert_eq!(task.context()["input"][0]["message"][0]["text"], "hi");
 }
 
+/// Whoever writes again need not repeat what the task is for, nor need a notice.
+#[tokio::test]
+async fn required_parameters_hold_on_for_what_is_said_later() {
+    let manifests =
+        agent("parameters: {properties: {customer: {type: string}}}\ncapabilities: {notes: '*'}\n");
+    let task = start(&manifests, Puppet::calling(vec![]));
+    let refused = task.send(TaskInput::message("hello")).await;
+    assert!(refused.failed.unwrap().contains("customer"));
+    for (given, expected) in [
+        (json!({"customer": "c-1"}), "c-1"),
+        (json!({}), "c-1"),
+        (json!({"customer": "c-2"}), "c-2"),
+        (json!({}), "c-2"),
+    ] {
+        let input = TaskInput {
+            parameters: given.as_object().cloned().unwrap(),
+            ..TaskInput::message("and now?")
+        };
+        let output = task.send(input).await;
+        assert_eq!(output.failed, None);
+        let inputs = task.context()["input"].clone();
+        assert_eq!(
+            inputs.as_array().unwrap().last().unwrap()["customer"],
+            expected
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_failing_binding_blocks_only_the_actions_that_use_it() {
+    let manifests = agent("capabilities: {notes: {bindings: {text: context.nothing.here}}}\n");
+    let model = Puppet::calling(vec![
+        ("notes_read", json!({"path": "a"})),
+        ("notes_write", json!({"path": "a"})),
+    ]);
+    let task = start(&manifests, model);
+    task.send(TaskInput::message("go")).await;
+    let made: Vec<(String, CallStatus)> = calls(&task)
+        .into_iter()
+        .map(|(function, status, _)| (function, status))
+        .collect();
+    assert_eq!(made[0], ("notes_read".to_owned(), CallStatus::Successful));
+    assert_eq!(made[1].0, "notes_write");
+    assert_ne!(made[1].1, CallStatus::Successful);
+}
+
 #[tokio::test]
 async fn what_the_provider_offers_is_asked_for_or_refused() {
     let model = Puppet::new(|_| Ok(say("found")));

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use proofhouse_store::{Store, StoreError};
+use proofhouse_tools::receive::subscription::CALLBACK_PATH;
 
 pub(crate) use caller::{COOKIE, Caller, cookie, recognise};
 pub use description::description;
@@ -149,13 +150,16 @@ impl Api {
 
     /// The routes of the webhooks, which may have an address of their own.
     pub fn webhook_router(self: &Arc<Self>) -> Router {
-        let path = "/v1/webhooks/events/{tool}";
-        let methods = axum::routing::post(webhooks::receive).get(webhooks::receive);
-        middleware::around(
-            Router::new().route(path, methods),
-            self,
-            middleware::RouterSide::Webhooks,
-        )
+        let tools = axum::routing::post(webhooks::receive).get(webhooks::receive);
+        let channels = || axum::routing::post(webhooks::push).get(webhooks::push);
+        let router = Router::new()
+            .route("/v1/webhooks/events/{tool}", tools)
+            .route(&format!("{CALLBACK_PATH}/{{callback}}"), channels())
+            .route(
+                &format!("{CALLBACK_PATH}/{{callback}}/{{*path}}"),
+                channels(),
+            );
+        middleware::around(router, self, middleware::RouterSide::Webhooks)
     }
 }
 

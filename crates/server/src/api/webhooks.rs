@@ -1,5 +1,6 @@
 //! Webhooks over HTTP: platforms post events here. They are kept before the answer says so.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -16,11 +17,40 @@ use crate::metrics::WebhookCount as Count;
 use crate::peer;
 use crate::problem::Problem;
 
-/// Takes in a webhook.
+/// Takes in a webhook that was posted to the address of a tool.
 pub(super) async fn receive(
     State(api): State<Arc<Api>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Path(tool): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    take(&api, peer, WebhookAddress::Tool(&tool), request).await
+}
+
+/// Takes in a webhook that was posted to the callback address of a push channel; what stands behind that is as the
+/// manifest wrote it, and says nothing.
+pub(super) async fn push(
+    State(api): State<Arc<Api>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Path(parts): Path<HashMap<String, String>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let callback = parts.get("callback").map_or("", String::as_str);
+    take(&api, peer, WebhookAddress::Channel(callback), request).await
+}
+
+/// Where a webhook was posted to.
+enum WebhookAddress<'a> {
+    /// The address of a tool, or of a source of triggers.
+    Tool(&'a str),
+    /// The callback address of a push channel.
+    Channel(&'a str),
+}
+
+async fn take(
+    api: &Api,
+    peer: SocketAddr,
+    address: WebhookAddress<'_>,
     request: Request,
 ) -> Result<Response, Problem> {
     let rate = api.webhook_rate.take(&peer::of(peer.ip()).to_string());
@@ -40,14 +70,27 @@ pub(super) async fn receive(
     })?;
     let (headers, query) = (&parts.headers, parts.uri.query());
     if is_question {
-        let Some(handshake) = api.engine().greet(&tool, headers, query, &body) else {
+        let engine = api.engine();
+        let handshake = match address {
+            WebhookAddress::Tool(tool) => engine.greet(tool, headers, query, &body),
+            WebhookAddress::Channel(callback) => {
+                engine.greet_push(callback, headers, query, &body).await
+            }
+        };
+        let Some(handshake) = handshake else {
             api.metrics.webhook(Count::Method);
             return Err(Problem::method_not_allowed());
         };
-        return answer(&api, WebhookOutcome::Handshake(handshake));
+        return answer(api, WebhookOutcome::Handshake(handshake));
     }
-    let outcome = api.engine().accept(&tool, headers, query, &body).await;
-    answer(&api, outcome)
+    let outcome = match address {
+        WebhookAddress::Tool(tool) => api.engine().accept(tool, headers, query, &body).await,
+        WebhookAddress::Channel(callback) => {
+            let engine = api.engine();
+            engine.accept_push(callback, headers, query, &body).await
+        }
+    };
+    answer(api, outcome)
 }
 
 fn answer(api: &Api, outcome: WebhookOutcome) -> Result<Response, Problem> {
@@ -94,6 +137,7 @@ fn refused(refusal: &WebhookRefusal) -> (Count, Problem) {
     let why = refusal.to_string();
     match refusal {
         WebhookRefusal::NobodyListens => (Count::Unknown, Problem::not_found(why)),
+        WebhookRefusal::NoChannel => (Count::Unknown, Problem::not_found(why)),
         WebhookRefusal::ChannelGone => (Count::Unknown, Problem::gone(why)),
         WebhookRefusal::Signature(_) => (Count::Signature, Problem::unauthorized(why)),
         WebhookRefusal::TooLarge(_) => (Count::TooLarge, Problem::too_large_because(why)),

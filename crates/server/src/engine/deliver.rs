@@ -1,6 +1,7 @@
 //! The deliverer: takes tasks that have something to do, and gives each to a worker of its own.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use proofhouse_store::model::{ClaimedTask, WakeRules};
@@ -14,11 +15,24 @@ use super::leased_task;
 
 /// Tasks that are taken at once.
 const BATCH: usize = 16;
+/// Tasks that are woken at once.
+const MAX_WOKEN: usize = 1_000;
 
 /// The tasks that this process works on, and how each is told that something is new.
 #[derive(Default)]
 pub(super) struct ActiveTasks {
     tasks: Mutex<HashMap<String, Arc<TaskSignal>>>,
+    /// How many of them sleep, with tools that have something open.
+    sleeping: AtomicUsize,
+}
+
+/// A task that sleeps, for as long as this lives.
+pub(super) struct Sleeping<'a>(&'a AtomicUsize);
+
+impl Drop for Sleeping<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How a worker is told something.
@@ -78,6 +92,11 @@ impl ActiveTasks {
         count
     }
 
+    pub(super) fn sleep(&self) -> Sleeping<'_> {
+        self.sleeping.fetch_add(1, Ordering::Relaxed);
+        Sleeping(&self.sleeping)
+    }
+
     pub(super) fn count(&self) -> usize {
         self.lock().len()
     }
@@ -113,11 +132,25 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
                 Err(error) => inner.log_store_error("tasks cannot be claimed", &error),
             }
         }
+        wake_sleepers(&inner).await;
         tokio::select! {
             () = inner.stopping.cancelled() => return,
             () = inner.wake_deliverer.notified() => {}
             () = tokio::time::sleep(inner.options.look) => {}
         }
+    }
+}
+
+/// Wakes the tasks that sleep here and that another process kept something for.
+async fn wake_sleepers(inner: &EngineShared) {
+    if inner.working.sleeping.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    match inner.store.pending_of(&inner.owner, MAX_WOKEN).await {
+        Ok(tasks) => tasks.iter().for_each(|task| {
+            inner.working.notify(task);
+        }),
+        Err(error) => inner.log_store_error("deliveries cannot be read", &error),
     }
 }
 

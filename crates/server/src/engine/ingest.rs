@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use proofhouse_manifest::{Receive, ToolEvent};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{
-    ChannelState, EventKind, JsonText, NewEvent, ReceiveOutcome, ToolRef,
+    ChannelRecord, ChannelState, EventKind, JsonText, Millis, NewEvent, ReceiveOutcome, RepeatRule,
+    ToolRef,
 };
 use proofhouse_tools::receive::webhook::{
     self, Channel, Delivery, Handshake, PayloadError, Verification,
@@ -16,12 +17,15 @@ use serde_json::Value;
 
 use super::Engine;
 use super::manifests::ManifestSnapshot;
+use super::pushed;
 use super::signatures::{ShownHeaders, Signatures, StoredHeaders};
 
 /// What a form says it is; everything else that can be read is JSON.
 const FORM: &str = "application/x-www-form-urlencoded";
 /// The longest name in an address.
 const MAX_TOOL_NAME: usize = 200;
+/// The longest callback in an address.
+const MAX_CALLBACK: usize = 200;
 /// Push channels that one delivery may come through.
 const MAX_CHANNELS: usize = 100;
 
@@ -72,6 +76,11 @@ pub enum WebhookRefusal {
     /// The signature is missing or wrong.
     #[error("{0}")]
     Signature(String),
+    /// The tool is only told through push channels, and the address is that of none.
+    #[error(
+        "this tool is told through push channels: the address of a channel is what `{{runtime.api_root}}` is in `subscribe`"
+    )]
+    NoChannel,
     /// It came through push channels, and none of them is open any more.
     #[error("there is no such channel any more")]
     ChannelGone,
@@ -120,6 +129,24 @@ impl Engine {
         webhook::greet(&delivery).filter(|_| is_known)
     }
 
+    /// The same for the callback address of a push channel.
+    pub async fn greet_push(
+        &self,
+        callback: &str,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> Option<Handshake> {
+        let delivery = Delivery {
+            headers,
+            query,
+            body,
+            received_at: self.inner.options.now(),
+        };
+        let handshake = webhook::greet(&delivery)?;
+        self.channel_at(callback).await.ok().map(|_| handshake)
+    }
+
     /// Takes a webhook that was posted to the address of a tool or of a source of triggers.
     pub async fn accept(
         &self,
@@ -144,46 +171,182 @@ impl Engine {
         if let Some(handshake) = webhook::greet(&delivery) {
             return WebhookOutcome::Handshake(handshake);
         }
-        let limits = &inner.options.payload;
-        if body.len() > limits.max_bytes {
-            let why = format!("the body has more than {} bytes", limits.max_bytes);
-            return WebhookOutcome::Refused(WebhookRefusal::TooLarge(why));
-        }
         // Signatures first: whoever cannot sign learns nothing about what is read.
         let signed = Signatures::check(&snapshot, tool, &delivery);
-        if !signed.best().is_accepted(inner.options.strict) {
-            let reason = match signed.best() {
-                Verification::Refused { reason } => reason.to_string(),
-                _ => "only signed webhooks are accepted".to_owned(),
-            };
-            return WebhookOutcome::Refused(WebhookRefusal::Signature(reason));
-        }
-        let payload = match webhook::read_payload(&delivery, limits) {
+        let said = signed.best();
+        let payload = match self.genuine(&delivery, said, inner.options.strict) {
             Ok(payload) => payload,
-            Err(error) => return WebhookOutcome::Refused(error.into()),
+            Err(answer) => return answer,
         };
-        if let Some(handshake) =
-            webhook::greet_signed(&payload, signed.best(), inner.options.strict)
-        {
-            return WebhookOutcome::Handshake(handshake);
-        }
-        let identity = webhook::identify(&delivery, Some(&payload), signed.id());
+        let identity = self.identity(tool, &delivery, &payload, &signed);
         let channels = webhook::channels(&delivery, Some(&payload));
         let targets = match self.targets(channels).await {
+            Ok(targets) if targets.is_empty() && !takes_webhooks(&snapshot, tool) => {
+                return WebhookOutcome::Refused(WebhookRefusal::NoChannel);
+            }
             Ok(targets) => targets,
             Err(answer) => return answer,
         };
-        let Some(stored) = kept_payload(&delivery, &payload) else {
-            return malformed("the body cannot be kept");
+        let (headers, stored) = match kept(&delivery, &payload, &signed) {
+            Ok(kept) => kept,
+            Err(answer) => return answer,
         };
-        let headers = StoredHeaders {
-            headers: ShownHeaders(&delivery),
-            signature: &signed,
+        let source = format!("webhook:{tool}");
+        let one = |target: Option<&ChannelRecord>| NewEvent {
+            source: source.clone(),
+            tool: target.map_or_else(|| ToolRef::new("", tool), |target| target.tool.clone()),
+            name: target.map(|target| target.event.clone()),
+            kind: match target {
+                Some(_) => EventKind::Subscription,
+                None => EventKind::Webhook,
+            },
+            dedupe_key: identity.as_ref().map(|(key, _)| match target {
+                Some(target) => format!("{key}@{}", target.id),
+                None => key.clone(),
+            }),
+            repeats: match &identity {
+                Some((_, window)) => RepeatRule::Within(*window),
+                None => RepeatRule::Kept,
+            },
+            headers: headers.clone(),
+            payload: stored.clone(),
+            target_task: target.map(|target| target.task.clone()),
         };
-        let Ok(headers) = JsonText::of(&headers) else {
-            return malformed("the headers cannot be kept");
+        let events: Vec<NewEvent> = if targets.is_empty() {
+            vec![one(None)]
+        } else {
+            targets.iter().map(|target| one(Some(target))).collect()
         };
-        let events = events(tool, identity.key, &targets, headers, stored);
+        self.keep(events).await
+    }
+
+    /// Takes what was posted to the callback address of a push channel. Only the platform knows the address, so it is
+    /// taken without a signature, unless the tool has a key that the operator configured.
+    pub async fn accept_push(
+        &self,
+        callback: &str,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> WebhookOutcome {
+        let inner = &self.inner;
+        let channel = match self.channel_at(callback).await {
+            Ok(channel) => channel,
+            Err(answer) => return answer,
+        };
+        let delivery = Delivery {
+            headers,
+            query,
+            body,
+            received_at: inner.options.now(),
+        };
+        if let Some(handshake) = webhook::greet(&delivery) {
+            return WebhookOutcome::Handshake(handshake);
+        }
+        let snapshot = inner.manifests.current();
+        let (tool, event) = (&channel.tool, &channel.event);
+        let (signed, said) = Signatures::of_event(&snapshot, tool, event, &delivery);
+        let payload = match self.genuine(&delivery, &said, false) {
+            Ok(payload) => payload,
+            Err(answer) => return answer,
+        };
+        let (headers, stored) = match kept(&delivery, &payload, &signed) {
+            Ok(kept) => kept,
+            Err(answer) => return answer,
+        };
+        // What is signed says what is the same again, in whichever channel of the task; else only a successor doubles.
+        let identity = self.identity(&tool.name, &delivery, &payload, &signed);
+        let (source, dedupe_key, repeats) = match identity {
+            Some((key, window)) => (
+                format!("channels:{}:{}", channel.task, channel.event),
+                Some(key),
+                RepeatRule::Within(window),
+            ),
+            None => (
+                format!("channel:{}", channel.id),
+                None,
+                RepeatRule::AcrossChannels {
+                    digest: pushed::digest(&channel, &delivery, payload),
+                    channel: channel.id.clone(),
+                },
+            ),
+        };
+        let event = NewEvent {
+            source,
+            tool: channel.tool.clone(),
+            name: Some(channel.event.clone()),
+            kind: EventKind::Subscription,
+            dedupe_key,
+            repeats,
+            headers,
+            payload: stored,
+            target_task: Some(channel.task),
+        };
+        self.keep(vec![event]).await
+    }
+
+    /// By what a delivery is told from others, and for how many milliseconds, if it is.
+    fn identity(
+        &self,
+        name: &str,
+        delivery: &Delivery<'_>,
+        payload: &Value,
+        signed: &Signatures<'_>,
+    ) -> Option<(String, Millis)> {
+        let configured = self.inner.options.webhooks.source(name);
+        let choice = configured.map(|source| source.dedupe).unwrap_or_default();
+        let found = webhook::identify(delivery, payload, signed.scheme(), choice)?;
+        let window = Millis::try_from(found.window.as_millis()).unwrap_or(Millis::MAX);
+        Some((found.key, window))
+    }
+
+    /// The open channel of a callback address.
+    async fn channel_at(&self, callback: &str) -> Result<ChannelRecord, WebhookOutcome> {
+        let gone = WebhookOutcome::Refused(WebhookRefusal::ChannelGone);
+        if callback.is_empty() || callback.len() > MAX_CALLBACK {
+            return Err(gone);
+        }
+        match self.inner.store.channel_at(callback).await {
+            Ok(channel) if is_open(&channel) => Ok(channel),
+            Ok(_) | Err(StoreError::NotFound(_)) => Err(gone),
+            Err(error) => {
+                self.inner
+                    .log_store_error("a channel cannot be read", &error);
+                Err(WebhookOutcome::Unavailable)
+            }
+        }
+    }
+
+    /// The payload of a delivery whose signature is worth this, else the answer.
+    fn genuine(
+        &self,
+        delivery: &Delivery<'_>,
+        said: &Verification,
+        strict: bool,
+    ) -> Result<Value, WebhookOutcome> {
+        let limits = &self.inner.options.payload;
+        if delivery.body.len() > limits.max_bytes {
+            let why = format!("the body has more than {} bytes", limits.max_bytes);
+            return Err(WebhookOutcome::Refused(WebhookRefusal::TooLarge(why)));
+        }
+        if !said.is_accepted(strict) {
+            let reason = match said {
+                Verification::Refused { reason } => reason.to_string(),
+                _ => "only signed webhooks are accepted".to_owned(),
+            };
+            return Err(WebhookOutcome::Refused(WebhookRefusal::Signature(reason)));
+        }
+        let payload = webhook::read_payload(delivery, limits)
+            .map_err(|error| WebhookOutcome::Refused(error.into()))?;
+        match webhook::greet_signed(&payload, said, strict) {
+            Some(handshake) => Err(WebhookOutcome::Handshake(handshake)),
+            None => Ok(payload),
+        }
+    }
+
+    /// Stores events before they are answered.
+    async fn keep(&self, events: Vec<NewEvent>) -> WebhookOutcome {
+        let inner = &self.inner;
         let arriving = inner.arriving.one_more();
         let received = inner.store.receive(events.into()).await;
         drop(arriving);
@@ -209,31 +372,20 @@ impl Engine {
     }
 
     /// The tasks whose channels a delivery came through.
-    async fn targets(&self, channels: Vec<Channel>) -> Result<Vec<DeliveryTarget>, WebhookOutcome> {
+    async fn targets(&self, channels: Vec<Channel>) -> Result<Vec<ChannelRecord>, WebhookOutcome> {
         if channels.is_empty() {
             return Ok(Vec::new());
         }
-        let mut targets: Vec<DeliveryTarget> = Vec::new();
+        let mut targets: Vec<ChannelRecord> = Vec::new();
         let count = channels.len();
         for channel in channels.into_iter().take(MAX_CHANNELS) {
             // Platforms that name channels themselves send our name along as a token.
             for id in [Some(channel.id), channel.token].into_iter().flatten() {
                 match self.inner.store.channel(&id).await {
                     Ok(found) => {
-                        let is_open = matches!(
-                            found.state,
-                            ChannelState::Subscribing
-                                | ChannelState::Active
-                                | ChannelState::Replaced
-                        );
-                        let is_new = targets.iter().all(|known| known.channel != found.id);
-                        if is_open && is_new {
-                            targets.push(DeliveryTarget {
-                                channel: found.id,
-                                task: found.task,
-                                tool: found.tool,
-                                event: found.event,
-                            });
+                        let is_new = targets.iter().all(|known| known.id != found.id);
+                        if is_open(&found) && is_new {
+                            targets.push(found);
                         }
                         break;
                     }
@@ -261,38 +413,31 @@ fn malformed(why: &str) -> WebhookOutcome {
     WebhookOutcome::Refused(WebhookRefusal::Malformed(why.to_owned()))
 }
 
-/// The event that is stored: one for each task that the delivery is for, or one for whoever listens.
-fn events(
-    tool: &str,
-    key: String,
-    targets: &[DeliveryTarget],
-    headers: JsonText,
-    payload: Vec<u8>,
-) -> Vec<NewEvent> {
-    let source = format!("webhook:{tool}");
-    if targets.is_empty() {
-        return vec![NewEvent {
-            source,
-            tool: ToolRef::new("", tool),
-            name: None,
-            kind: EventKind::Webhook,
-            dedupe_key: Some(key),
-            headers,
-            payload,
-            target_task: None,
-        }];
+/// Whether events come through a channel.
+fn is_open(channel: &ChannelRecord) -> bool {
+    match channel.state {
+        ChannelState::Subscribing | ChannelState::Active | ChannelState::Replaced => true,
+        ChannelState::Closing | ChannelState::Closed | ChannelState::Lost => false,
     }
-    let each = targets.iter().map(|target| NewEvent {
-        source: source.clone(),
-        tool: target.tool.clone(),
-        name: Some(target.event.clone()),
-        kind: EventKind::Subscription,
-        dedupe_key: Some(format!("{key}@{}", target.channel)),
-        headers: headers.clone(),
-        payload: payload.clone(),
-        target_task: Some(target.task.clone()),
-    });
-    each.collect()
+}
+
+/// The headers and the payload as they are kept.
+fn kept(
+    delivery: &Delivery<'_>,
+    payload: &Value,
+    signed: &Signatures<'_>,
+) -> Result<(JsonText, Vec<u8>), WebhookOutcome> {
+    let Some(stored) = kept_payload(delivery, payload) else {
+        return Err(malformed("the body cannot be kept"));
+    };
+    let headers = StoredHeaders {
+        headers: ShownHeaders(delivery),
+        signature: signed,
+    };
+    match JsonText::of(&headers) {
+        Ok(headers) => Ok((headers, stored)),
+        Err(_) => Err(malformed("the headers cannot be kept")),
+    }
 }
 
 /// The payload as it is kept: JSON as it was sent, which costs nothing, else what was read written as JSON.
@@ -308,19 +453,19 @@ fn kept_payload(delivery: &Delivery<'_>, payload: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// A task that a delivery is for, by the channel it came through.
-struct DeliveryTarget {
-    channel: String,
-    task: String,
-    tool: ToolRef,
-    event: String,
-}
-
 /// Whether anything listens at an address: a tool of that name, in any namespace, that is sent events and does not only ask
 /// for them, or a trigger. What nobody listens to would only fill the disk.
 fn listens(snapshot: &ManifestSnapshot, name: &str) -> bool {
     let is_sent = |event: &ToolEvent| !matches!(event.receive, Receive::Poll(_));
     let mut tools = snapshot.named(name);
     tools.any(|compiled| compiled.tool.events.iter().any(is_sent))
+        || snapshot.sources.contains_key(name)
+}
+
+/// Whether somebody is told what is posted to the address of a tool itself: an event that is a webhook, or a trigger.
+fn takes_webhooks(snapshot: &ManifestSnapshot, name: &str) -> bool {
+    let is_webhook = |event: &ToolEvent| matches!(event.receive, Receive::Webhook(_));
+    let mut tools = snapshot.named(name);
+    tools.any(|compiled| compiled.tool.events.iter().any(is_webhook))
         || snapshot.sources.contains_key(name)
 }

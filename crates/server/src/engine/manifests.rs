@@ -158,6 +158,18 @@ impl ManifestSnapshot {
         self.host.find(namespace, &format!("{namespace}/{name}"))
     }
 
+    /// An agent and its tools as they are written, to see whether they have changed.
+    pub(super) fn definitions(&self, namespace: &str, name: &str) -> Option<String> {
+        let agent = self.agent(namespace, name)?;
+        let references = agent.capabilities.iter().map(|(reference, _)| reference);
+        let found = references.map(|reference| self.catalog().find(namespace, reference));
+        let tools = found.filter_map(|found| match found? {
+            Referent::Tool(tool) => Some(tool),
+            Referent::Agent(_) => None,
+        });
+        Some(format!("{agent:?}{:?}", tools.collect::<Vec<_>>()))
+    }
+
     /// What an agent calls a tool, and the rules of that capability.
     pub(super) fn capability<'a>(
         &self,

@@ -26,6 +26,7 @@ mod manifests;
 mod new_task;
 mod options;
 mod polls;
+mod pushed;
 mod route;
 mod routing_counts;
 mod schedules;

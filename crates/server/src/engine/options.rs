@@ -49,8 +49,10 @@ pub struct EngineOptions {
     pub workers: usize,
     /// How long leases last without a heartbeat.
     pub lease: Duration,
-    /// How long a task stays in memory after its last input: its tools need not be started again.
+    /// How long a task stays in memory after its last input, if its tools have nothing open.
     pub linger: Duration,
+    /// How long a task that sleeps keeps the sessions and servers of its tools, unless their manifest forbids to end them.
+    pub idle_tools: Duration,
     /// How often the store is asked for work that nobody told this process about.
     pub look: Duration,
     /// How long a task may wait for a person before it is put away; it goes on when the person answers.
@@ -81,6 +83,7 @@ impl EngineOptions {
             workers: 32,
             lease: MAX_LEASE,
             linger: Duration::from_secs(2),
+            idle_tools: Duration::from_secs(900),
             look: Duration::from_millis(500),
             park: Duration::from_secs(60),
             max_timeout: None,

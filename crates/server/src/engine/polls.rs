@@ -1,21 +1,32 @@
 //! The poller: asks endpoints that are due, one process at a time, and commits what it finds with its state.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use proofhouse_manifest::Receive;
+use proofhouse_manifest::interpolate::UrlTemplate;
+use proofhouse_manifest::{Poll, Receive};
 use proofhouse_store::StoreError;
-use proofhouse_store::model::{ClaimedPoll, EventKind, NewEvent, PollCommit};
+use proofhouse_store::model::{ClaimedPoll, EventKind, NewEvent, PollCommit, RepeatRule, ToolRef};
 use proofhouse_tools::receive::poll::{self, PollState};
+use proofhouse_wire::Url;
+use proofhouse_wire::sync::lock;
 use serde_json::json;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::EngineShared;
 use super::listener;
 use super::new_task::chance;
 use crate::metrics::engine::PollOutcome;
 
-/// Polls that are made at the same time.
-const PARALLEL: usize = 8;
+/// Polls that are made at the same time, or that wait for their host.
+const PARALLEL: usize = 256;
+/// Polls of one tool that are made at the same time, in all processes together.
+const PER_TOOL: usize = 4;
+/// Polls of one host that this process makes at the same time, whatever tools they are of.
+const PER_HOST: usize = 8;
+/// How long a poll waits for its host before it lets others wait.
+const HOST_PATIENCE: Duration = Duration::from_secs(10);
 /// When a poll whose manifest is gone is looked at again.
 const GONE_MS: i64 = 60_000;
 /// How fine the random part of a wait is.
@@ -24,19 +35,22 @@ const GRAIN: i64 = 10_000;
 /// Polls until the engine stops.
 pub(super) async fn run(inner: Arc<EngineShared>) {
     let slots = Arc::new(Semaphore::new(PARALLEL));
+    let hosts = Arc::new(HostQueues::default());
     loop {
         let free = slots.available_permits();
         if free > 0 {
             let lease = inner.options.lease_ms();
-            let claimed = inner.store.claim_polls(&inner.owner, lease, free).await;
+            let store = &inner.store;
+            let claimed = store.claim_polls(&inner.owner, lease, free, PER_TOOL).await;
             match claimed {
                 Ok(claimed) => {
                     for poll in claimed {
                         let (inner, slots) = (Arc::clone(&inner), Arc::clone(&slots));
+                        let hosts = Arc::clone(&hosts);
                         let tracker = inner.tracker.clone();
                         tracker.spawn(async move {
                             let _slot = slots.acquire_owned().await;
-                            step(&inner, poll).await;
+                            step(&inner, &hosts, poll).await;
                         });
                     }
                 }
@@ -50,7 +64,34 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
     }
 }
 
-async fn step(inner: &Arc<EngineShared>, claimed: ClaimedPoll) {
+/// Who waits for which host: each has places of its own, given in the order they were asked for, so that a slow one
+/// keeps nobody else waiting.
+#[derive(Default)]
+struct HostQueues(Mutex<HashMap<String, Arc<Semaphore>>>);
+
+impl HostQueues {
+    /// A place at a host, unless that takes too long.
+    async fn place(&self, host: &str) -> Option<OwnedSemaphorePermit> {
+        let queue = {
+            let mut queues = lock(&self.0);
+            // Nobody is at a host whose queue nobody else knows.
+            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+            let queue = queues.entry(host.to_owned());
+            let new = || Arc::new(Semaphore::new(PER_HOST));
+            Arc::clone(queue.or_insert_with(new))
+        };
+        let place = tokio::time::timeout(HOST_PATIENCE, queue.acquire_owned()).await;
+        place.ok()?.ok()
+    }
+}
+
+/// The host that a poll asks, where its address says it; else the tool stands for it.
+fn host_of<'p>(declared: &'p Poll, tool: &'p ToolRef) -> &'p str {
+    let base = declared.call.url.as_ref().and_then(UrlTemplate::base);
+    base.map_or(&tool.name, Url::as_str)
+}
+
+async fn step(inner: &Arc<EngineShared>, hosts: &HostQueues, claimed: ClaimedPoll) {
     let (row, held) = (claimed.poll, claimed.lease.held());
     let tool = row.tool.clone();
     let count = |outcome| {
@@ -58,16 +99,17 @@ async fn step(inner: &Arc<EngineShared>, claimed: ClaimedPoll) {
         inner.counts().poll(&tool, outcome, now);
     };
     let mut outcome = PollOutcome::Done;
-    let commit = match found(inner, &row).await {
-        Ok(Some((step, kind))) => {
+    let commit = match found(inner, hosts, &row).await {
+        Ok(PollFindings::Found(step)) => {
             let events = step.items.into_iter().filter_map(|item| {
                 Some(NewEvent {
                     source: format!("poll:{}", row.id),
                     tool: row.tool.clone(),
                     name: Some(row.event.clone()),
-                    kind,
+                    kind: EventKind::Poll,
                     // The state knows what was seen; a key would also keep out what changed back.
                     dedupe_key: None,
+                    repeats: RepeatRule::Kept,
                     headers: json!({"headers": {}, "item": item.id}).into(),
                     payload: serde_json::to_vec(&item.item).ok()?,
                     target_task: Some(row.task.clone()),
@@ -86,7 +128,19 @@ async fn step(inner: &Arc<EngineShared>, claimed: ClaimedPoll) {
                 due_in_ms: i64::try_from(step.wait.as_millis()).unwrap_or(GONE_MS),
             }
         }
-        Ok(None) => {
+        Ok(PollFindings::Busy) => {
+            outcome = PollOutcome::Failed;
+            PollCommit {
+                held: held.clone(),
+                events: Vec::new(),
+                failures: row.failures,
+                last_error: Some("other polls keep the host busy".to_owned()),
+                cursor: row.cursor,
+                seen: row.seen,
+                due_in_ms: i64::try_from(HOST_PATIENCE.as_millis()).unwrap_or(GONE_MS),
+            }
+        }
+        Ok(PollFindings::Gone) => {
             outcome = PollOutcome::Gone;
             PollCommit {
                 held: held.clone(),
@@ -119,20 +173,32 @@ async fn step(inner: &Arc<EngineShared>, claimed: ClaimedPoll) {
     }
 }
 
-type PollFindings = Option<(poll::PollStep, EventKind)>;
+/// What came of a poll.
+enum PollFindings {
+    /// It was made.
+    Found(Box<poll::PollStep>),
+    /// Its host had no place for it.
+    Busy,
+    /// It is in no manifest any more.
+    Gone,
+}
 
 async fn found(
     inner: &Arc<EngineShared>,
+    hosts: &HostQueues,
     row: &proofhouse_store::model::PollRecord,
 ) -> proofhouse_store::Result<PollFindings> {
     let snapshot = inner.manifests.current();
     let task = inner.store.task(&row.task).await?;
     let Some(listener) = listener::of(inner, &snapshot, &task, &row.tool).await? else {
-        return Ok(None);
+        return Ok(PollFindings::Gone);
     };
     let Some(Receive::Poll(declared)) = listener.event(&row.event).map(|event| &event.receive)
     else {
-        return Ok(None);
+        return Ok(PollFindings::Gone);
+    };
+    let Some(_place) = hosts.place(host_of(declared, &row.tool)).await else {
+        return Ok(PollFindings::Busy);
     };
     let state: PollState = match &row.cursor {
         // A state that cannot be read would make old items fire as new ones, or lose them.
@@ -149,5 +215,5 @@ async fn found(
     if let Some(problem) = &step.problem {
         tracing::warn!(task = %row.task, event = %row.event, %problem, "a poll failed");
     }
-    Ok(Some((step, EventKind::Poll)))
+    Ok(PollFindings::Found(Box::new(step)))
 }

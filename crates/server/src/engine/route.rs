@@ -94,6 +94,11 @@ impl RoutingRecord {
         }
     }
 
+    /// Whether nobody was even asked.
+    fn is_empty(&self) -> bool {
+        self.count == 0 && self.reasons.is_empty() && self.triggers.is_empty()
+    }
+
     fn into_json(self) -> Value {
         let total: usize = self.reasons.values().sum();
         json!({
@@ -189,6 +194,10 @@ fn decide(
         EventKind::Webhook => triggered(inner, snapshot, event, &value, &mut record),
         EventKind::Subscription | EventKind::Poll => Default::default(),
     };
+    if record.is_empty() {
+        let nobody = "no task listens to events of this tool that come this way";
+        record.problems.push(nobody.to_owned());
+    }
     let routing = EventRouting {
         claim: claimed.claim,
         outcome: record.into_json(),

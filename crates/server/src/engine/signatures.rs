@@ -2,7 +2,9 @@
 
 use proofhouse_manifest::Tool;
 use proofhouse_store::model::ToolRef;
-use proofhouse_tools::receive::webhook::{self, Delivery, Verdict, Verification, WebhookKeys};
+use proofhouse_tools::receive::webhook::{
+    self, Delivery, Scheme, Verdict, Verification, WebhookKeys,
+};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::Value;
 
@@ -28,8 +30,8 @@ impl Serialize for ShownHeaders<'_> {
 pub(super) struct Signatures<'s> {
     tools: Vec<(&'s Tool, Verdict)>,
     source: Option<Verification>,
-    /// The id that a signature of the source covers.
-    source_id: Option<String>,
+    /// The scheme by which the source's keys find it genuine.
+    source_scheme: Option<Scheme>,
 }
 
 impl<'s> Signatures<'s> {
@@ -42,7 +44,7 @@ impl<'s> Signatures<'s> {
         let tools = tools.map(|compiled| (&*compiled.tool, compiled.keys.verify(delivery)));
         let source = snapshot.sources.get(name);
         let source = source.map(|keys: &WebhookKeys| keys.verify(delivery));
-        let source_id = source.as_ref().and_then(Verdict::id).map(str::to_owned);
+        let source_scheme = source.as_ref().and_then(Verdict::scheme).cloned();
         let source = source.map(|verdict| verdict.whole().clone());
         let tools: Vec<_> = tools.collect();
         // A trigger that the operator has no keys for lets nothing in that the secret of a tool keeps out.
@@ -50,14 +52,33 @@ impl<'s> Signatures<'s> {
         Self {
             tools,
             source,
-            source_id,
+            source_scheme,
         }
     }
 
-    /// The id of the delivery that a signature covers.
-    pub(super) fn id(&self) -> Option<&str> {
-        let of_tools = self.tools.iter().find_map(|(_, verdict)| verdict.id());
-        of_tools.or(self.source_id.as_deref())
+    /// What it is worth for one event of one tool, whose channel it came through.
+    pub(super) fn of_event(
+        snapshot: &'s ManifestSnapshot,
+        tool: &ToolRef,
+        event: &str,
+        delivery: &Delivery<'_>,
+    ) -> (Self, Verification) {
+        let tools = snapshot.tool(tool).into_iter();
+        let tools = tools.map(|compiled| (&*compiled.tool, compiled.keys.verify(delivery)));
+        let tools: Vec<_> = tools.collect();
+        let said = tools.first().map(|(_, verdict)| verdict.of(event).clone());
+        let signatures = Self {
+            tools,
+            source: None,
+            source_scheme: None,
+        };
+        (signatures, said.unwrap_or(Verification::Unsigned))
+    }
+
+    /// The scheme by which it is genuine for somebody, which says what identifies it.
+    pub(super) fn scheme(&self) -> Option<&Scheme> {
+        let of_tools = self.tools.iter().find_map(|(_, verdict)| verdict.scheme());
+        of_tools.or(self.source_scheme.as_ref())
     }
 
     /// What speaks for the delivery as a whole.

@@ -14,6 +14,7 @@ use proofhouse_server::engine::{
     Engine, ManifestSnapshot, TaskUpdate, WebhookOutcome, WebhookRefusal,
 };
 use proofhouse_store::model::{DeliveryRecord, DeliveryState, TaskFilter, TaskState, TriggerKind};
+use proofhouse_tools::operator::OperatorConfig;
 use serde_json::{Map, json};
 
 use crate::engine_support::{
@@ -28,7 +29,11 @@ fn reasons(detail: &proofhouse_store::model::EventDetail) -> serde_json::Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_reach_the_tasks_they_concern_once() {
     let world = World::new(MANIFESTS);
-    let engine = world.engine().await;
+    let once = "webhooks: {hub: {scheme: none, dedupe: body}}\n";
+    let (operator, _) = OperatorConfig::read(once, &|_| None);
+    let engine = world
+        .engine_with(|options| options.webhooks = operator.webhooks)
+        .await;
     let task = begin(&engine, Some("hello")).await;
     idle_after(&engine, &task.id, 1).await;
     // No call has named a number yet.

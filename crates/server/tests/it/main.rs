@@ -9,4 +9,8 @@
 mod engine_crash;
 mod engine_events;
 mod engine_http;
+mod engine_sleep;
 mod engine_support;
+mod fair_polls;
+mod push_channels;
+mod repeats;

@@ -5,7 +5,11 @@ use crate::sql::row::first;
 use crate::sql::transaction::{Tx, params};
 
 /// The steps in order; the version of a database is how many it has taken.
-const STEPS: &[&str] = &[include_str!("0001.sql"), include_str!("0002.sql")];
+const STEPS: &[&str] = &[
+    include_str!("0001.sql"),
+    include_str!("0002.sql"),
+    include_str!("0003.sql"),
+];
 
 /// The version this program knows.
 pub(crate) const NEWEST: i64 = STEPS.len() as i64;

@@ -30,6 +30,8 @@ text_enum! {
 pub struct NewChannel {
     /// Names the channel, also at the platform. The caller makes it up and makes it unguessable.
     pub id: String,
+    /// What its callback address is told by. The caller makes it up and makes it unguessable; people are not shown it.
+    pub callback: String,
     /// The task.
     pub task: String,
     /// The tool.
@@ -47,6 +49,8 @@ pub struct NewChannel {
 pub struct ChannelRecord {
     /// Names the channel.
     pub id: String,
+    /// What its callback address is told by; none for a channel of an older version.
+    pub callback: Option<String>,
     /// The task.
     pub task: String,
     /// The tool.

@@ -43,14 +43,34 @@ pub struct NewEvent {
     pub name: Option<String>,
     /// How it came in.
     pub kind: EventKind,
-    /// A second event with this key is a duplicate for 7 days. Without a key, nothing is.
+    /// A second event with this key is a duplicate, for as long as `repeats` says. Without a key, nothing is.
     pub dedupe_key: Option<String>,
+    /// What counts as the same event again.
+    pub repeats: RepeatRule,
     /// The headers worth keeping; never those with secrets.
     pub headers: JsonText,
     /// What was sent.
     pub payload: Vec<u8>,
     /// The one task it is for, for polls and channels.
     pub target_task: Option<String>,
+}
+
+/// What counts as the same event again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RepeatRule {
+    /// The same key, for as long as keys are kept: 7 days.
+    #[default]
+    Kept,
+    /// The same key within so many milliseconds.
+    Within(Millis),
+    /// It came through a channel. While a channel and its successor are both open, the platform tells both: what came
+    /// through the one is what came through the other before, one for one. It has no key.
+    AcrossChannels {
+        /// The channel.
+        channel: String,
+        /// What is the same about it in either channel, in hexadecimal digits.
+        digest: String,
+    },
 }
 
 /// What became of an event that was handed in.

@@ -23,7 +23,7 @@ pub use channel::{
 pub use delivery::{DeliveryDecision, DeliveryRecord, DeliveryState, DirectDelivery, NewDelivery};
 pub use event::{
     ClaimedEvent, EventClaim, EventDetail, EventFilter, EventKind, EventRecord, EventRouting,
-    EventState, EventSummary, NewEvent, ReceiveOutcome,
+    EventState, EventSummary, NewEvent, ReceiveOutcome, RepeatRule,
 };
 pub use interest::{AllowEntry, Interest, InterestedTask, NewInterest, ToolRef};
 pub use json_text::JsonText;

@@ -11,7 +11,7 @@ use crate::model::{
 
 macro_rules! columns {
     () => {
-        "c.id, c.task_id, c.tool_namespace, c.tool, c.event, c.state, c.expires_at, c.renew_at, c.response, c.replaces, \
+        "c.id, c.callback, c.task_id, c.tool_namespace, c.tool, c.event, c.state, c.expires_at, c.renew_at, c.response, c.replaces, \
          c.failures, c.last_error, c.created_at, c.updated_at"
     };
 }
@@ -19,6 +19,7 @@ macro_rules! columns {
 fn read(row: &mut SqlRow) -> Result<ChannelRecord> {
     Ok(ChannelRecord {
         id: row.text()?,
+        callback: row.text_or_null()?,
         task: row.text()?,
         tool: ToolRef {
             namespace: row.text()?,
@@ -45,11 +46,12 @@ pub(crate) async fn open(
 ) -> Result<ClaimedChannel> {
     let inserted = tx
         .query(
-            "INSERT INTO channels (id, task_id, tool_namespace, tool, event, state, expires_at, replaces, failures, \
-             created_at, updated_at) VALUES ($1, $2, $3, $4, $5, 'subscribing', $6, $7, 0, {now}, {now}) \
+            "INSERT INTO channels (id, callback, task_id, tool_namespace, tool, event, state, expires_at, replaces, \
+             failures, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, 'subscribing', $7, $8, 0, {now}, {now}) \
              ON CONFLICT (id) DO NOTHING RETURNING id",
             &params![
                 name("the id of the channel", &new.id)?,
+                name("the callback of the channel", &new.callback)?,
                 name("the id of the task", &new.task)?,
                 short("the namespace of the tool", &new.tool.namespace)?,
                 name("the name of the tool", &new.tool.name)?,
@@ -81,6 +83,43 @@ pub(crate) async fn get(tx: Tx<'_>, id: &str) -> Result<ChannelRecord> {
         .await?;
     let mut row = first(rows).ok_or_else(|| StoreError::NotFound(format!("channel `{id}`")))?;
     read(&mut row)
+}
+
+/// The channel of a callback address.
+pub(crate) async fn at(tx: Tx<'_>, callback: &str) -> Result<ChannelRecord> {
+    let rows = tx
+        .query(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM channels c WHERE c.callback = $1"
+            ),
+            &params![callback],
+        )
+        .await?;
+    // The callback is a secret, so an error does not repeat it.
+    let mut row = first(rows).ok_or_else(|| StoreError::NotFound("such a channel".to_owned()))?;
+    read(&mut row)
+}
+
+/// The channels that are told of the same things as this one: the one it replaces and those that replace it, unless they
+/// have been closed for so long. They are locked, so that of two copies of an event one is the first.
+pub(crate) async fn overlapping(
+    tx: Tx<'_>,
+    channel: &str,
+    closed_ms: Millis,
+) -> Result<Vec<String>> {
+    let rows = tx
+        .query(
+            "SELECT c.id FROM channels c WHERE c.id = $1 OR ((c.replaces = $1 OR c.id = (SELECT o.replaces \
+             FROM channels o WHERE o.id = $1)) AND (c.state NOT IN ('closed', 'lost') OR c.updated_at > {now} - $2)) \
+             ORDER BY c.number {lock}",
+            &params![channel, closed_ms],
+        )
+        .await?;
+    let ids = rows.into_iter().map(|mut row| row.text());
+    let ids = ids.collect::<Result<Vec<_>>>()?;
+    Ok(ids.into_iter().filter(|id| id != channel).collect())
 }
 
 pub(crate) async fn list(tx: Tx<'_>, filter: &ChannelFilter) -> Result<Vec<ChannelRecord>> {

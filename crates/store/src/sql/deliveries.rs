@@ -175,6 +175,17 @@ pub(crate) async fn pending(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<
     rows.into_iter().map(read).collect()
 }
 
+pub(crate) async fn pending_of(tx: Tx<'_>, owner: &str, limit: usize) -> Result<Vec<String>> {
+    let rows = tx
+        .query(
+            "SELECT DISTINCT d.task_id FROM deliveries d JOIN leases l ON l.kind = 'task' AND l.name = d.task_id \
+             WHERE d.state = 'pending' AND l.owner = $1 LIMIT $2",
+            &params![owner, page(limit)],
+        )
+        .await?;
+    rows.into_iter().map(|mut row| row.text()).collect()
+}
+
 pub(crate) async fn of_task(
     tx: Tx<'_>,
     task: &str,

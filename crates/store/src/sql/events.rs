@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::row::{SqlRow, first};
 use super::transaction::{self, SqlValue, Tx, name, params, short};
-use super::{deliveries, page, tasks, triggers};
+use super::{channels, deliveries, page, tasks, triggers};
 use crate::error::{Result, StoreError};
 use crate::model::limits::{MAX_BATCH, MAX_PAYLOAD_BYTES};
 use crate::model::{
     ClaimedEvent, EventClaim, EventDetail, EventFilter, EventKind, EventRecord, EventRouting,
-    EventState, EventSummary, Millis, NewEvent, ReceiveOutcome, ToolRef,
+    EventState, EventSummary, Millis, NewEvent, ReceiveOutcome, RepeatRule, ToolRef,
 };
 
 macro_rules! columns {
@@ -67,27 +67,115 @@ fn batch(what: &str, size: usize) -> Result<()> {
     Ok(())
 }
 
+const INSERT: &str = "INSERT INTO events (source, tool_namespace, tool, name, kind, dedupe_key, headers, payload, \
+     target_task, state, attempt, received_at, claim_until, claim_fence) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'received', 1, {now}, 0, 0) \
+     ON CONFLICT (source, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING {inserted id}";
+
+/// How long after one channel the other may tell of the same event.
+const OVERLAP_MS: Millis = 30_000;
+
 /// Stores events.
 pub(crate) async fn receive(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<ReceiveOutcome>> {
     batch("a batch of events", events.len())?;
-    let rows: Vec<_> = events.iter().map(columns_of).collect::<Result<_>>()?;
-    let inserted = tx
-        .insert_each(
-            "INSERT INTO events (source, tool_namespace, tool, name, kind, dedupe_key, headers, payload, target_task, \
-             state, attempt, received_at, claim_until, claim_fence) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'received', 1, {now}, 0, 0) \
-             ON CONFLICT (source, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING {inserted id}",
-            &rows,
-        )
+    let is_pushed = |event: &NewEvent| matches!(event.repeats, RepeatRule::AcrossChannels { .. });
+    if !events.iter().any(is_pushed) {
+        return insert(tx, events).await;
+    }
+    let mut received = Vec::with_capacity(events.len());
+    for event in events {
+        received.push(match &event.repeats {
+            RepeatRule::AcrossChannels { channel, digest } => {
+                through_channel(tx, event, channel, digest).await?
+            }
+            RepeatRule::Kept | RepeatRule::Within(_) => insert_one(tx, event).await?,
+        });
+    }
+    Ok(received)
+}
+
+/// Stores what came through a channel, unless it is what came through an overlapping one.
+async fn through_channel(
+    tx: Tx<'_>,
+    event: &NewEvent,
+    channel: &str,
+    digest: &str,
+) -> Result<ReceiveOutcome> {
+    let others = channels::overlapping(tx, channel, OVERLAP_MS).await?;
+    if others.is_empty() {
+        return insert_one(tx, event).await;
+    }
+    for other in others {
+        let rows = tx
+            .query(
+                "UPDATE events SET dedupe_key = NULL WHERE id = (SELECT MIN(id) FROM events WHERE source = $1 \
+                 AND dedupe_key IS NOT NULL AND dedupe_key LIKE $2 AND received_at > {now} - $3) RETURNING id",
+                &params![
+                    &pushed_source(&other),
+                    &format!("pair:{digest}:%"),
+                    OVERLAP_MS
+                ],
+            )
+            .await?;
+        if let Some(mut row) = first(rows) {
+            return Ok(ReceiveOutcome::Duplicate(row.int()?));
+        }
+    }
+    // The number makes the key one of its own: the same document may be edited twice.
+    let rows = tx
+        .query("SELECT COALESCE(MAX(id), 0) FROM events", &[])
         .await?;
+    let newest = first(rows).map_or(Ok(0), |mut row| row.int())?;
+    let first_copy = NewEvent {
+        source: pushed_source(channel),
+        dedupe_key: Some(format!("pair:{digest}:{newest}")),
+        ..event.clone()
+    };
+    insert_one(tx, &first_copy).await
+}
+
+fn pushed_source(channel: &str) -> String {
+    format!("channel:{channel}")
+}
+
+async fn insert_one(tx: Tx<'_>, event: &NewEvent) -> Result<ReceiveOutcome> {
+    let inserted = insert(tx, std::slice::from_ref(event)).await?;
+    let gone = || StoreError::Corrupt("an insertion gave nothing".to_owned());
+    inserted.first().copied().ok_or_else(gone)
+}
+
+async fn insert(tx: Tx<'_>, events: &[NewEvent]) -> Result<Vec<ReceiveOutcome>> {
+    let rows: Vec<_> = events.iter().map(columns_of).collect::<Result<_>>()?;
+    let inserted = tx.insert_each(INSERT, &rows).await?;
     let mut received = Vec::with_capacity(events.len());
     for (event, id) in events.iter().zip(inserted) {
         received.push(match id {
             Some(id) => ReceiveOutcome::Stored(id),
-            None => ReceiveOutcome::Duplicate(known(tx, event).await?),
+            None => repeated(tx, event).await?,
         });
     }
     Ok(received)
+}
+
+/// What becomes of an event whose key is there: it is a duplicate, unless the time of the first one is over.
+async fn repeated(tx: Tx<'_>, event: &NewEvent) -> Result<ReceiveOutcome> {
+    if let RepeatRule::Within(window) = event.repeats {
+        let freed = tx
+            .execute(
+                "UPDATE events SET dedupe_key = NULL WHERE source = $1 AND dedupe_key = $2 \
+                 AND received_at <= {now} - $3",
+                &params![&event.source, event.dedupe_key.as_deref(), window],
+            )
+            .await?;
+        if freed > 0 {
+            let rows = [columns_of(event)?];
+            let inserted = tx.insert_each(INSERT, &rows).await?;
+            if let Some(Some(id)) = inserted.first() {
+                return Ok(ReceiveOutcome::Stored(*id));
+            }
+        }
+    }
+    Ok(ReceiveOutcome::Duplicate(known(tx, event).await?))
 }
 
 fn columns_of(event: &NewEvent) -> Result<Vec<SqlValue<'_>>> {

@@ -71,19 +71,34 @@ pub(crate) async fn claim(
     owner: &str,
     lease_ms: Millis,
     limit: usize,
+    per_tool: usize,
 ) -> Result<Vec<ClaimedPoll>> {
     let rows = tx
         .query(
             concat!(
-                "WITH due AS MATERIALIZED (SELECT p.id FROM polls p JOIN tasks t ON t.id = p.task_id \
-                 WHERE p.next_due <= {now} AND t.state <> 'interrupted' AND t.state <> 'ended' \
-                 AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.kind = 'poll' AND l.name = CAST(p.id AS TEXT) \
-                 AND l.until > {now}) ORDER BY p.next_due, p.id LIMIT $3 {skip_locked p}) \
+                "WITH busy AS (SELECT b.tool_namespace, b.tool, COUNT(*) AS polls FROM leases l JOIN polls b \
+                 ON b.id = CASE WHEN l.kind = 'poll' THEN CAST(l.name AS BIGINT) END \
+                 WHERE l.kind = 'poll' AND l.until > {now} GROUP BY b.tool_namespace, b.tool), \
+                 waiting AS (SELECT q.id, q.next_due, q.tool_namespace, q.tool, ROW_NUMBER() OVER \
+                 (PARTITION BY q.tool_namespace, q.tool ORDER BY q.next_due, q.id) AS turn \
+                 FROM polls q JOIN tasks t ON t.id = q.task_id \
+                 WHERE q.next_due <= {now} AND t.state <> 'interrupted' AND t.state <> 'ended' \
+                 AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.kind = 'poll' AND l.name = CAST(q.id AS TEXT) \
+                 AND l.until > {now})), \
+                 turns AS (SELECT w.id FROM waiting w LEFT JOIN busy b ON b.tool_namespace = w.tool_namespace \
+                 AND b.tool = w.tool WHERE w.turn + COALESCE(b.polls, 0) <= $4 \
+                 ORDER BY w.turn + COALESCE(b.polls, 0), w.next_due, w.id LIMIT $3), \
+                 due AS MATERIALIZED (SELECT p.id FROM polls p WHERE p.id IN (SELECT id FROM turns) {skip_locked p}) \
                  INSERT INTO leases (kind, name, owner, until, fence) \
                  SELECT 'poll', CAST(id AS TEXT), CAST($1 AS TEXT), {now} + $2, 1 FROM due WHERE 1 = 1",
                 leases::take_over!()
             ),
-            &params![name("the owner", owner)?, lease_ms, page(limit)],
+            &params![
+                name("the owner", owner)?,
+                lease_ms,
+                page(limit),
+                page(per_tool)
+            ],
         )
         .await?;
     let mut claimed = Vec::with_capacity(rows.len());

@@ -93,6 +93,16 @@ impl Store {
         })
     }
 
+    /// The tasks with something pending whose lease this owner holds. What another process kept for them is found here.
+    pub async fn pending_of(&self, owner: &str, limit: usize) -> Result<Vec<String>> {
+        transaction!(
+            self,
+            Read,
+            [owner = owner.to_owned(), limit = limit],
+            |tx| { deliveries::pending_of(tx, owner, *limit) }
+        )
+    }
+
     /// The deliveries of a task, newest first, before this id.
     pub async fn deliveries(
         &self,

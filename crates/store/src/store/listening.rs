@@ -16,18 +16,25 @@ impl Store {
         ))
     }
 
-    /// Leases polls that are due and that nobody holds, of tasks that are neither interrupted nor ended.
+    /// Leases polls that are due and that nobody holds, of tasks that are neither interrupted nor ended. The tools take
+    /// turns, and of each tool no more than `per_tool` are held at once, by whomever.
     pub async fn claim_polls(
         &self,
         owner: &str,
         lease_ms: Millis,
         limit: usize,
+        per_tool: usize,
     ) -> Result<Vec<ClaimedPoll>> {
         transaction!(
             self,
             Write,
-            [owner = owner.to_owned(), lease_ms = lease_ms, limit = limit],
-            |tx| polls::claim(tx, owner, *lease_ms, *limit)
+            [
+                owner = owner.to_owned(),
+                lease_ms = lease_ms,
+                limit = limit,
+                per_tool = per_tool
+            ],
+            |tx| polls::claim(tx, owner, *lease_ms, *limit, *per_tool)
         )
     }
 
@@ -60,6 +67,13 @@ impl Store {
     /// The channel; `NotFound` if there is none.
     pub async fn channel(&self, id: &str) -> Result<ChannelRecord> {
         transaction!(self, Read, [id = id.to_owned()], |tx| channels::get(tx, id))
+    }
+
+    /// The channel of a callback address; `NotFound` if there is none.
+    pub async fn channel_at(&self, callback: &str) -> Result<ChannelRecord> {
+        transaction!(self, Read, [callback = callback.to_owned()], |tx| {
+            channels::at(tx, callback)
+        })
     }
 
     /// Channels, oldest first.

@@ -23,6 +23,7 @@ fn event(key: &str) -> NewEvent {
         tool: ToolRef::new("acme", "tracker"),
         name: None,
         kind: EventKind::Webhook,
+        repeats: Default::default(),
         dedupe_key: Some(key.to_owned()),
         headers: json!({}).into(),
         payload: vec![b'x'; 2_000],

@@ -35,6 +35,7 @@ fn event(key: &str, bytes: usize) -> NewEvent {
         tool: ToolRef::new("acme", "tracker"),
         name: None,
         kind: EventKind::Webhook,
+        repeats: Default::default(),
         dedupe_key: Some(key.to_owned()),
         headers: json!({}).into(),
         payload: vec![b'x'; bytes],

@@ -133,7 +133,10 @@ pub(crate) fn host(manifests: &str, model: Arc<dyn Model>) -> Host {
     assert!(wrong.is_empty(), "{wrong:#?}");
     let mut catalog = Catalog::default();
     catalog.add(&bundle);
-    let limits = ToolLimits::default();
+    let limits = ToolLimits {
+        outage: std::time::Duration::ZERO,
+        ..ToolLimits::default()
+    };
     let loopback = "127.0.0.0/8".parse().expect("a network");
     let runtimes = Runtimes::new(&limits, EgressPolicy::allowing([loopback])).expect("a client");
     let settings = json!({"api_key": "sk-0123456789abcdef"});

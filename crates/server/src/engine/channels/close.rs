@@ -82,6 +82,7 @@ async fn closing(inner: &Arc<EngineShared>, channel: &ChannelRecord) -> Result<U
     };
     let opening = ChannelRequest {
         id: channel.id.clone(),
+        callback: channel.callback.clone().unwrap_or_default(),
         expires_at: channel
             .expires_at
             .and_then(|end| Timestamp::from_millisecond(end).ok())

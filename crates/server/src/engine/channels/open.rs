@@ -112,6 +112,7 @@ pub(super) async fn open(
     loop {
         let new = NewChannel {
             id: opening.id.clone(),
+            callback: opening.callback.clone(),
             task: task.id.clone(),
             tool: tool.clone(),
             event: event.to_owned(),

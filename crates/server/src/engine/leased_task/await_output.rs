@@ -1,10 +1,22 @@
 //! Waiting for what a task answers, while people may want something of it and its lease may be lost.
 
-use proofhouse_agent::task::TaskOutput;
+use std::time::Duration;
+
+use proofhouse_agent::task::{HeldTools, TaskOutput};
 
 use super::{Flow, LeasedTask};
 
 impl LeasedTask<'_> {
+    /// Whether a task that has waited for a person so long is put away. What its tools have open stays for longer.
+    fn may_be_parked(&self, waited: Duration) -> bool {
+        let options = &self.inner.options;
+        match self.task.held_tools() {
+            HeldTools::Nothing => waited >= options.park,
+            HeldTools::Evictable => waited >= options.park.max(options.idle_tools),
+            HeldTools::Kept => false,
+        }
+    }
+
     /// Waits for an answer, and meanwhile obeys what people want of the task.
     pub(super) async fn await_output(
         &mut self,
@@ -39,7 +51,7 @@ impl LeasedTask<'_> {
             self.decide();
             // Another agent whose question it is could not be put away with the task.
             let parked = !self.task.is_delegating()
-                && waiting_since.is_some_and(|since| since.elapsed() >= self.inner.options.park);
+                && waiting_since.is_some_and(|since| self.may_be_parked(since.elapsed()));
             if parked || self.signal.let_go.is_cancelled() || self.inner.out_of_time() {
                 // Handed over: the next owner goes on from what is kept.
                 self.journal.close();

@@ -8,17 +8,18 @@ mod restore;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofhouse_agent::task::{Decision, Task, TaskOutput};
+use proofhouse_agent::task::{Decision, HeldTools, Task, TaskOutput};
 use proofhouse_store::Result;
 use proofhouse_store::model::{ClaimedTask, DeliveryRecord, HeldLease, StateChange, TaskState};
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::EngineShared;
 use super::commands::{Control, pending_controls, wait_for_control};
 use super::deliver::TaskSignal;
 use super::journal::StoreJournal;
+use super::manifests::ManifestSnapshot;
 use crate::metrics::engine::SettledOutcome;
 use restore::{RestoreError, restore};
 
@@ -43,6 +44,10 @@ struct LeasedTask<'a> {
     /// The delivery that wants what is under way stopped, and the end of that.
     interrupting: Option<(i64, JoinHandle<TaskOutput>)>,
     slot: Option<OwnedSemaphorePermit>,
+    /// Where another slot comes from, after this one was given back.
+    slots: Option<Arc<Semaphore>>,
+    /// The manifests that it began with.
+    snapshot: Arc<ManifestSnapshot>,
 }
 
 /// A person's decision, from when it is read until what came of it is kept.
@@ -221,17 +226,61 @@ impl LeasedTask<'_> {
         self.inner.store.discard(held, delivery, reason).await
     }
 
-    /// Waits a while for more; whether to look again.
-    async fn linger(&self) -> bool {
-        if self.interrupted || self.inner.stopping.is_cancelled() {
+    /// Waits for more; whether to look again. A task whose tools have something open sleeps, and keeps nobody from
+    /// working meanwhile. Others are let go of after a while.
+    async fn linger(&mut self) -> bool {
+        let held = self.task.held_tools();
+        if self.interrupted && held == HeldTools::Nothing {
             return false;
         }
-        let more = tokio::time::timeout(self.inner.options.linger, self.signal.news.notified());
+        let options = &self.inner.options;
+        if self.wait_for_news(Some(options.linger)).await {
+            return true;
+        }
+        let time = match held {
+            HeldTools::Nothing => return false,
+            HeldTools::Evictable => Some(options.idle_tools.saturating_sub(options.linger)),
+            HeldTools::Kept => None,
+        };
+        self.slot = None;
+        let sleeping = self.inner.working.sleep();
+        let is_woken = self.wait_for_news(time).await;
+        drop(sleeping);
+        // What has changed since it began is used by whoever takes it up anew.
+        if !is_woken || !self.is_current() {
+            return false;
+        }
+        if let Some(slots) = &self.slots {
+            self.slot = tokio::select! {
+                () = self.signal.let_go.cancelled() => return false,
+                slot = Arc::clone(slots).acquire_owned() => slot.ok(),
+            };
+        }
+        true
+    }
+
+    /// Whether something came within this time, or ever. Nothing does once the task is to be let go of.
+    async fn wait_for_news(&self, time: Option<Duration>) -> bool {
+        let over = async {
+            match time {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             () = self.signal.let_go.cancelled() => false,
             () = self.inner.stopping.cancelled() => false,
-            more = more => more.is_ok(),
+            () = self.signal.news.notified() => true,
+            () = over => false,
         }
+    }
+
+    /// Whether its agent and its tools are still what they were.
+    fn is_current(&self) -> bool {
+        let now = self.inner.manifests.current();
+        let (namespace, name) = &self.agent;
+        now.version == self.snapshot.version
+            || now.definitions(namespace, name) == self.snapshot.definitions(namespace, name)
     }
 }

@@ -121,6 +121,8 @@ pub(super) async fn restore<'a>(
         decisions: Vec::new(),
         interrupted: row.state == TaskState::Interrupted,
         interrupting: None,
+        slots: slot.as_ref().map(|slot| Arc::clone(slot.semaphore())),
         slot,
+        snapshot,
     })
 }

@@ -194,7 +194,10 @@ impl World {
 }
 
 pub(crate) fn options(shift: Shift, model: Arc<dyn Model>, api_root: &str) -> EngineOptions {
-    let limits = ToolLimits::default();
+    let limits = ToolLimits {
+        outage: Duration::ZERO,
+        ..ToolLimits::default()
+    };
     let egress = || EgressPolicy::allowing(["127.0.0.0/8".parse().unwrap()]);
     let client = HttpClient::new(&limits, egress()).unwrap();
     let runtimes = Runtimes::new(&limits, egress()).unwrap();

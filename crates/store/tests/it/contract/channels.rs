@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use proofhouse_store::Store;
 use proofhouse_store::model::{
-    ChannelFilter, ChannelRecord, ChannelState, ChannelUpdate, CloseReason, NewChannel, TaskState,
+    ChannelFilter, ChannelRecord, ChannelState, ChannelUpdate, CloseReason, NewChannel, NewEvent,
+    ReceiveOutcome, RepeatRule, TaskState,
 };
 use serde_json::json;
 
 use crate::contract::place::Place;
-use crate::contract::support::{LONG, OVER, change, create, refused, tool, two};
+use crate::contract::support::{
+    LONG, OVER, change, create, event, receive_one, refused, tool, two,
+};
 
 fn channel(id: &str, task: &str) -> NewChannel {
     NewChannel {
         id: id.to_owned(),
+        callback: format!("at-{id}"),
         task: task.to_owned(),
         tool: tool(),
         event: "changed".to_owned(),
@@ -271,4 +275,47 @@ pub(crate) async fn an_old_owner_cannot_change_a_channel(place: Arc<Place>) {
         ChannelState::Closed
     );
     refused(other.update_channel(close).await, "fenced");
+}
+
+pub(crate) async fn overlapping_channels_tell_of_an_event_once(place: Arc<Place>) {
+    let store = place.open().await;
+    create(&store, "t1").await;
+    let through = async |channel: &str, digest: &str| {
+        let new = NewEvent {
+            source: format!("channel:{channel}"),
+            repeats: RepeatRule::AcrossChannels {
+                channel: channel.to_owned(),
+                digest: digest.to_owned(),
+            },
+            ..event(None)
+        };
+        matches!(receive_one(&store, new).await, ReceiveOutcome::Stored(_))
+    };
+    open(&store, "c1", "t1", OVER).await;
+    store
+        .update_channel(to("c1", ChannelState::Active))
+        .await
+        .unwrap();
+    // Alone, a channel suppresses nothing.
+    assert!(through("c1", "aa").await && through("c1", "aa").await);
+    let successor = NewChannel {
+        replaces: Some("c1".to_owned()),
+        ..channel("c2", "t1")
+    };
+    store.open_channel(successor, "one", LONG).await.unwrap();
+    // Both tell of two equal events and of one that is different, in whatever order.
+    assert!(through("c1", "aa").await && through("c1", "aa").await);
+    assert!(!through("c2", "aa").await && !through("c2", "aa").await);
+    assert!(through("c2", "aa").await, "a third one");
+    assert!(through("c2", "bb").await && !through("c1", "bb").await);
+    assert!(!through("c1", "aa").await);
+    // Others are not concerned.
+    open(&store, "c3", "t1", LONG).await;
+    assert!(through("c3", "bb").await && through("c3", "bb").await);
+    let found = store.channel_at("at-c2").await.unwrap();
+    assert_eq!(
+        (found.id.as_str(), found.replaces.as_deref()),
+        ("c2", Some("c1"))
+    );
+    refused(store.channel_at("at-").await, "not found");
 }

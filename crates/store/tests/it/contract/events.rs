@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofhouse_store::model::limits::{MAX_BATCH, MAX_PAYLOAD_BYTES};
 use proofhouse_store::model::{
     DeliveryDecision, DeliveryState, EventFilter, EventKind, EventRouting, EventState, JsonText,
-    NewDelivery, NewEvent, ReceiveOutcome, TaskState, ToolRef, TriggerKey, TriggerKind,
+    NewDelivery, NewEvent, ReceiveOutcome, RepeatRule, TaskState, ToolRef, TriggerKey, TriggerKind,
 };
 use serde_json::json;
 
@@ -550,4 +550,34 @@ pub(crate) async fn any_payload_comes_back(place: Arc<Place>) {
             i64::try_from(payload.len()).unwrap()
         );
     }
+}
+
+pub(crate) async fn a_copy_after_its_window_is_new(place: Arc<Place>) {
+    let store = place.open().await;
+    let within = |window| NewEvent {
+        repeats: RepeatRule::Within(window),
+        ..event(Some("a"))
+    };
+    let first = receive_one(&store, within(LONG)).await;
+    assert_eq!(
+        receive_one(&store, within(LONG)).await,
+        ReceiveOutcome::Duplicate(first.id())
+    );
+    // The window of the one that comes counts, and it is over.
+    let second = receive_one(&store, within(0)).await;
+    assert!(matches!(second, ReceiveOutcome::Stored(_)), "{second:?}");
+    assert_eq!(
+        receive_one(&store, within(LONG)).await,
+        ReceiveOutcome::Duplicate(second.id())
+    );
+    assert_eq!(
+        store
+            .event(first.id())
+            .await
+            .unwrap()
+            .event
+            .summary
+            .dedupe_key,
+        None
+    );
 }

@@ -56,6 +56,7 @@ contract! {
         a_thousand_tasks_are_found_at_once;
     events:
         a_second_copy_is_a_duplicate,
+        a_copy_after_its_window_is_new,
         an_event_is_routed_once,
         an_old_claim_cannot_route,
         a_failed_routing_leaves_nothing,
@@ -83,12 +84,14 @@ contract! {
         an_old_owner_cannot_commit_a_poll,
         a_poll_rests_with_its_task,
         a_poll_keeps_its_state,
-        polls_at_once_are_shared;
+        polls_at_once_are_shared,
+        tools_take_turns;
     channels:
         a_channel_lives_and_is_replaced,
         a_channel_is_renewed_in_time,
         strays_are_swept,
-        an_old_owner_cannot_change_a_channel;
+        an_old_owner_cannot_change_a_channel,
+        overlapping_channels_tell_of_an_event_once;
     triggers:
         a_tick_fires_once,
         ticks_at_once_fire_once,

@@ -6,6 +6,7 @@ use proofhouse_store::Store;
 use proofhouse_store::model::limits::MAX_SEEN_IDS;
 use proofhouse_store::model::{
     EventKind, HeldLease, NewEvent, NewPoll, NewTask, PollCommit, ReceiveOutcome, TaskState,
+    ToolRef,
 };
 use serde_json::json;
 
@@ -53,14 +54,18 @@ fn commit(held: HeldLease, events: Vec<NewEvent>, due_in_ms: i64) -> PollCommit 
 pub(crate) async fn a_poll_is_committed_with_what_it_found(place: Arc<Place>) {
     let store = place.open().await;
     create_with_polls(&store, vec![poll("changed", 0), poll("later", LONG)]).await;
-    let claimed = store.claim_polls("one", LONG, 10).await.unwrap();
+    let claimed = store.claim_polls("one", LONG, 10, 100).await.unwrap();
     assert_eq!(claimed.len(), 1);
     assert_eq!(
         (claimed[0].poll.event.as_str(), &claimed[0].poll.cursor),
         ("changed", &None)
     );
     assert!(
-        store.claim_polls("two", LONG, 10).await.unwrap().is_empty(),
+        store
+            .claim_polls("two", LONG, 10, 100)
+            .await
+            .unwrap()
+            .is_empty(),
         "no two at once"
     );
     let held = claimed[0].lease.held();
@@ -86,7 +91,11 @@ pub(crate) async fn a_poll_is_committed_with_what_it_found(place: Arc<Place>) {
     assert_eq!(after.seen, ["1", "2"]);
     assert!(after.next_due > claimed[0].poll.next_due);
     assert!(
-        store.claim_polls("two", LONG, 10).await.unwrap().is_empty(),
+        store
+            .claim_polls("two", LONG, 10, 100)
+            .await
+            .unwrap()
+            .is_empty(),
         "not due again yet"
     );
 }
@@ -94,9 +103,13 @@ pub(crate) async fn a_poll_is_committed_with_what_it_found(place: Arc<Place>) {
 pub(crate) async fn an_old_owner_cannot_commit_a_poll(place: Arc<Place>) {
     let [one, other] = two(&place).await;
     create_with_polls(&one, vec![poll("changed", 0)]).await;
-    let old = one.claim_polls("one", OVER, 10).await.unwrap().remove(0);
+    let old = one
+        .claim_polls("one", OVER, 10, 100)
+        .await
+        .unwrap()
+        .remove(0);
     let new = other
-        .claim_polls("other", LONG, 10)
+        .claim_polls("other", LONG, 10, 100)
         .await
         .unwrap()
         .remove(0);
@@ -116,7 +129,7 @@ pub(crate) async fn an_old_owner_cannot_commit_a_poll(place: Arc<Place>) {
     failed.last_error = Some("the platform answers 500".to_owned());
     other.commit_poll(failed).await.unwrap();
     let after = other
-        .claim_polls("other", LONG, 10)
+        .claim_polls("other", LONG, 10, 100)
         .await
         .unwrap()
         .remove(0);
@@ -141,23 +154,42 @@ pub(crate) async fn a_poll_rests_with_its_task(place: Arc<Place>) {
         .change_state(change("t1", TaskState::Interrupted))
         .await
         .unwrap();
-    assert!(store.claim_polls("one", LONG, 10).await.unwrap().is_empty());
+    assert!(
+        store
+            .claim_polls("one", LONG, 10, 100)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     store
         .change_state(change("t1", TaskState::Idle))
         .await
         .unwrap();
-    assert_eq!(store.claim_polls("one", OVER, 10).await.unwrap().len(), 1);
+    assert_eq!(
+        store.claim_polls("one", OVER, 10, 100).await.unwrap().len(),
+        1
+    );
     store
         .change_state(change("t1", TaskState::Ended))
         .await
         .unwrap();
-    assert!(store.claim_polls("one", LONG, 10).await.unwrap().is_empty());
+    assert!(
+        store
+            .claim_polls("one", LONG, 10, 100)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 pub(crate) async fn a_poll_keeps_its_state(place: Arc<Place>) {
     let store = place.open().await;
     create_with_polls(&store, vec![poll("changed", 0), poll("new", LONG)]).await;
-    let claimed = store.claim_polls("one", LONG, 10).await.unwrap().remove(0);
+    let claimed = store
+        .claim_polls("one", LONG, 10, 100)
+        .await
+        .unwrap()
+        .remove(0);
     let mut many = commit(claimed.lease.held(), Vec::new(), LONG);
     many.seen = (0..MAX_SEEN_IDS + 5).map(|id| id.to_string()).collect();
     store.commit_poll(many).await.unwrap();
@@ -177,7 +209,7 @@ pub(crate) async fn polls_at_once_are_shared(place: Arc<Place>) {
         let store = Arc::clone(&stores[number % 2]);
         async move {
             store
-                .claim_polls(&format!("owner {number}"), LONG, 4)
+                .claim_polls(&format!("owner {number}"), LONG, 4, 100)
                 .await
                 .unwrap()
         }
@@ -195,10 +227,40 @@ pub(crate) async fn polls_at_once_are_shared(place: Arc<Place>) {
     assert_eq!(
         count
             + stores[1]
-                .claim_polls("last", LONG, 100)
+                .claim_polls("last", LONG, 100, 100)
                 .await
                 .unwrap()
                 .len(),
         30
+    );
+}
+
+pub(crate) async fn tools_take_turns(place: Arc<Place>) {
+    let store = place.open().await;
+    let mut polls: Vec<NewPoll> = (0..6).map(|n| poll(&format!("busy{n}"), 0)).collect();
+    polls.push(NewPoll {
+        tool: ToolRef::new("acme", "quiet"),
+        ..poll("quiet", 0)
+    });
+    create_with_polls(&store, polls).await;
+    // Two places, and both have a turn, though six polls of the one were there before.
+    let first = store.claim_polls("one", LONG, 2, 4).await.unwrap();
+    let mut tools: Vec<_> = first.iter().map(|one| one.poll.tool.name.clone()).collect();
+    tools.sort();
+    assert_eq!(tools, ["quiet".to_owned(), tool().name]);
+    // Of one tool, four are held at once, by whomever.
+    let second = store.claim_polls("two", LONG, 100, 4).await.unwrap();
+    assert_eq!(second.len(), 3, "{second:?}");
+    assert!(
+        store
+            .claim_polls("one", LONG, 100, 4)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    store.release(second[0].lease.held()).await.unwrap();
+    assert_eq!(
+        store.claim_polls("one", LONG, 100, 4).await.unwrap().len(),
+        1
     );
 }

@@ -220,7 +220,7 @@ impl Side {
             }
             13 => {
                 let outcome = store
-                    .claim_polls("one", if dice.roll(2) == 0 { OVER } else { LONG }, 10)
+                    .claim_polls("one", if dice.roll(2) == 0 { OVER } else { LONG }, 10, 100)
                     .await;
                 told(outcome.map(|mut claimed| {
                     claimed.sort_by(|one, other| one.poll.task.cmp(&other.poll.task));
@@ -281,8 +281,10 @@ impl Side {
                 told(store.release(held).await.map(|()| Value::Null))
             }
             3 => {
+                let id = format!("c{}", dice.roll(3));
                 let new = NewChannel {
-                    id: format!("c{}", dice.roll(3)),
+                    callback: format!("at-{id}"),
+                    id,
                     task: dice.task(),
                     tool: tool(),
                     event: "changed".to_owned(),

@@ -75,6 +75,7 @@ pub(crate) fn event(key: Option<&str>) -> NewEvent {
         tool: tool(),
         name: None,
         kind: EventKind::Webhook,
+        repeats: Default::default(),
         dedupe_key: key.map(str::to_owned),
         headers: json!({"content-type": "application/json"}).into(),
         payload: br#"{"action":"opened"}"#.to_vec(),
