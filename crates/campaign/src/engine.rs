@@ -425,9 +425,13 @@ impl Campaign<'_> {
         if !last_time && Instant::now() < self.saving.due() {
             return false;
         }
-        self.result.runs = self.records.values().cloned().collect();
-        self.result.complete = self.records.len() == self.plan.runs.len();
-        let Some(directory) = &self.settings.directory else {
+        let directory = self.settings.directory.as_ref();
+        // Without a directory, only the end has to know all of them.
+        if directory.is_some() || last_time {
+            self.result.runs = self.records.values().cloned().collect();
+            self.result.complete = self.records.len() == self.plan.runs.len();
+        }
+        let Some(directory) = directory else {
             return true;
         };
         let begun = Instant::now();

@@ -273,7 +273,7 @@ pub fn gate(
     }
     let gate = if failed {
         Gate::Failed
-    } else if !result.complete || regressions_are_unproved(conditions, comparison) {
+    } else if !result.complete || regressions_are_unproved(result, conditions, comparison) {
         Gate::Inconclusive
     } else if nothing_proved || summary.overall.attacks.runs == 0 {
         Gate::NothingProved
@@ -299,11 +299,18 @@ fn reasons(group: &RunGroup) -> String {
 
 /// Whether only regressions count and the comparison cannot say that there is none: no result of so few runs could have been
 /// one, or something got through of which the baseline says nothing.
-fn regressions_are_unproved(conditions: &[FailOn], comparison: Option<&Comparison>) -> bool {
-    // Where every success is a failure, there was none, and so there is no regression.
-    let matters =
-        conditions.contains(&FailOn::Regression) && !conditions.contains(&FailOn::Exploited);
-    matters
+fn regressions_are_unproved(
+    result: &CampaignResult,
+    conditions: &[FailOn],
+    comparison: Option<&Comparison>,
+) -> bool {
+    // Where every success is a failure, there was none, and so there is no regression. A partial one is a success, too.
+    let mut attacks = result.runs.iter().filter(|run| !run.twin);
+    let is_every_success_a_failure = conditions.contains(&FailOn::Partial)
+        || (conditions.contains(&FailOn::Exploited)
+            && !attacks.any(|run| run.outcome == RunOutcome::Partial));
+    conditions.contains(&FailOn::Regression)
+        && !is_every_success_a_failure
         && comparison
             .is_none_or(|comparison| comparison.is_blind() || comparison.unknown_successes() > 0)
 }
@@ -409,6 +416,27 @@ mod tests {
         assert_eq!(told(&[]), expected);
         assert_eq!(told(&[FailOn::Partial]), expected);
         assert_eq!(told(&[FailOn::Exploited]), ["--fail-on exploited: 1 run"]);
+    }
+
+    #[test]
+    fn a_partial_success_that_nothing_is_known_of_is_no_pass() {
+        use crate::baseline::compare;
+        use crate::store::tests::{result, run};
+        let gate_of = |outcome: RunOutcome, conditions: &[FailOn]| {
+            let (mut now, mut before) = (
+                result(vec![run("A", "s", 1, outcome)]),
+                result(vec![run("A", "s", 1, RunOutcome::Resisted)]),
+            );
+            (now.complete, before.complete) = (true, true);
+            let comparison = compare(&now, &before, "before.json", 0.05);
+            gate(&now, conditions, Some(&comparison)).gate
+        };
+        let both = [FailOn::Regression, FailOn::Exploited];
+        assert_eq!(gate_of(RunOutcome::Partial, &both), Gate::Inconclusive);
+        assert_eq!(gate_of(RunOutcome::Resisted, &both), Gate::Passed);
+        let either = [FailOn::Regression, FailOn::Partial];
+        assert_eq!(gate_of(RunOutcome::Partial, &either), Gate::Failed);
+        assert_eq!(gate_of(RunOutcome::Resisted, &either), Gate::Passed);
     }
 
     #[test]

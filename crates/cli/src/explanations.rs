@@ -29,6 +29,7 @@ pub(crate) fn explanations() -> impl Iterator<Item = CodeExplanation> {
     ];
     let is_warning = move |code: &str| warnings.iter().any(|codes| codes.contains(&code));
     let tools = tools.map(move |(code, text)| CodeExplanation {
+        spec_ref: "own",
         code,
         kind: if is_warning(code) {
             ExplanationKind::Warning

@@ -55,6 +55,27 @@ pub enum CarrierKind {
     FrontendToolResult,
 }
 
+impl CarrierKind {
+    /// Whether an actor may send it of its own accord. The others are only shown to whoever asks.
+    pub(crate) fn may_be_sent(self) -> bool {
+        match self {
+            Self::Elicitation | Self::Sampling | Self::Notification | Self::Message => true,
+            Self::Instructions
+            | Self::ToolListed
+            | Self::ToolResponse
+            | Self::ResourceListed
+            | Self::Resource
+            | Self::PromptListed
+            | Self::Prompt
+            | Self::Card
+            | Self::TaskResponse
+            | Self::Context
+            | Self::State
+            | Self::FrontendToolResult => false,
+        }
+    }
+}
+
 /// One thing that carries a part of the attack, and how often it was delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Carrier {

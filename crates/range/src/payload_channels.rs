@@ -39,24 +39,9 @@ pub fn payload_channels(
 fn is_of_kind(mode: &Mode, kind: CarrierKind, branch: &Value) -> bool {
     let method = branch.get("method").and_then(Value::as_str);
     match method {
-        Some(method) if *mode == Mode::McpServer => match kind {
-            CarrierKind::Elicitation
-            | CarrierKind::Sampling
-            | CarrierKind::Notification
-            | CarrierKind::Message => mcp_carrier(method) == kind,
-            CarrierKind::Instructions
-            | CarrierKind::ToolListed
-            | CarrierKind::ToolResponse
-            | CarrierKind::ResourceListed
-            | CarrierKind::Resource
-            | CarrierKind::PromptListed
-            | CarrierKind::Prompt
-            | CarrierKind::Card
-            | CarrierKind::TaskResponse
-            | CarrierKind::Context
-            | CarrierKind::State
-            | CarrierKind::FrontendToolResult => true,
-        },
+        Some(method) if *mode == Mode::McpServer && kind.may_be_sent() => {
+            mcp_carrier(method) == kind
+        }
         _ => true,
     }
 }

@@ -46,25 +46,7 @@ impl ShownByActor {
         let mut all: Vec<Value> = states
             .flat_map(|state| branches(state, kind, name))
             .collect();
-        let may_be_sent = match kind {
-            CarrierKind::Notification
-            | CarrierKind::Message
-            | CarrierKind::Sampling
-            | CarrierKind::Elicitation => true,
-            CarrierKind::Instructions
-            | CarrierKind::ToolListed
-            | CarrierKind::ToolResponse
-            | CarrierKind::ResourceListed
-            | CarrierKind::Resource
-            | CarrierKind::PromptListed
-            | CarrierKind::Prompt
-            | CarrierKind::Card
-            | CarrierKind::TaskResponse
-            | CarrierKind::Context
-            | CarrierKind::State
-            | CarrierKind::FrontendToolResult => false,
-        };
-        if may_be_sent {
+        if kind.may_be_sent() {
             all.extend(self.sends.iter().cloned());
         }
         all

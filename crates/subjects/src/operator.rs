@@ -23,7 +23,9 @@ use crate::tool_manifests::Located;
 
 /// What the operator configured, ready for use.
 pub struct Operator {
-    settings: Sealed<Value>,
+    settings: Sealed<Map<String, Value>>,
+    /// Settings of the command line, for the tools that declare them.
+    declared: Sealed<Map<String, Value>>,
     runtimes: Runtimes,
     tokens: Arc<Providers>,
     limits: ToolLimits,
@@ -34,7 +36,8 @@ pub struct Operator {
 
 impl Operator {
     /// Sets up what runs tools: what is configured, more settings, and networks that may be reached although they are
-    /// not public. `variable` looks up the environment, of which the cluster and the search path of commands are read.
+    /// not public. A setting that is called `namespace/tool.name` is that tool's; others are for the tools that declare them.
+    /// `variable` looks up the environment, of which the cluster and the search path of commands are read.
     ///
     /// # Errors
     ///
@@ -45,12 +48,21 @@ impl Operator {
         allow: &[IpNet],
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ActionError> {
-        let mut settings = match config.settings.into_exposed() {
-            Value::Object(settings) => settings,
-            _ => Map::new(),
-        };
+        let mut settings = config.settings.into_exposed();
+        let mut declared = Map::new();
         for (name, value) in more {
-            settings.insert(name.clone(), value.clone().into());
+            // A name behind a tool's is for that tool.
+            let of_tool = name.split_once('/').and_then(|(namespace, rest)| {
+                let (tool, setting) = rest.split_once('.')?;
+                Some((format!("{namespace}/{tool}"), setting))
+            });
+            match of_tool {
+                None => drop(declared.insert(name.clone(), value.clone().into())),
+                Some((tool, setting)) => {
+                    let own = settings.entry(tool).or_insert_with(|| json!({}));
+                    own[setting] = value.clone().into();
+                }
+            }
         }
         let egress = config.egress.and_allowing(allow.iter().copied());
         let limits = ToolLimits::default();
@@ -67,7 +79,8 @@ impl Operator {
         let mcp = mcp.with_variables(config.mcp_environment.into_exposed());
         let runtimes = Runtimes::new(&limits, egress.clone())?;
         Ok(Self {
-            settings: Sealed::new(Value::Object(settings)),
+            settings: Sealed::new(settings),
+            declared: Sealed::new(declared),
             runtimes: runtimes
                 .with(
                     proofhouse_manifest::BackendKind::KubernetesJob,
@@ -150,7 +163,12 @@ impl Operator {
     ///
     /// Returns an error when there can be none.
     pub fn client(&self) -> Result<HttpClient, ActionError> {
-        HttpClient::new(&self.limits, self.egress.clone())
+        // They come again by themselves, and must not keep others waiting meanwhile.
+        let limits = ToolLimits {
+            outage: Duration::ZERO,
+            ..self.limits.clone()
+        };
+        HttpClient::new(&limits, self.egress.clone())
     }
 
     /// How webhooks are signed.
@@ -166,7 +184,8 @@ impl Operator {
     }
 
     fn bare_environment(&self, clock: impl Fn() -> String + Send + Sync + 'static) -> Environment {
-        Environment::new(self.settings.expose().clone(), clock)
+        let (by_tool, declared) = (self.settings.expose(), self.declared.expose());
+        Environment::for_tools(by_tool.clone(), declared.clone(), clock)
             .with(Root::Runtime, self.runtime.clone())
             .with_tokens(Arc::clone(&self.tokens) as Arc<_>)
     }

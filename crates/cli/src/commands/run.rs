@@ -484,7 +484,7 @@ fn warn_of_what_is_unproved(comparison: &Comparison) {
     let unknown = comparison.unknown_successes();
     if unknown > 0 {
         complain(&format!(
-            "{} got through of which the baseline says nothing; make a new baseline, or add --fail-on exploited",
+            "{} got through of which the baseline says nothing; make a new baseline, or add --fail-on partial",
             plural(unknown, "attack")
         ));
     }

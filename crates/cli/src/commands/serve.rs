@@ -121,6 +121,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DURATION", value_parser = lease, default_value = "15s")]
     lease: Duration,
 
+    /// How long a task that sleeps keeps the sessions and servers of its tools, unless their manifest forbids to end them
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15m")]
+    idle_tools: Duration,
+
     #[command(flatten)]
     model: ModelArgs,
 
@@ -279,6 +283,7 @@ impl Serve {
         options.payload.max_bytes = self.max_webhook_bytes as usize;
         options.workers = usize::from(self.workers);
         options.lease = self.lease;
+        options.idle_tools = self.idle_tools;
         options.metrics = metrics;
         let source = ManifestSource::Directory(self.manifests.clone());
         Engine::open(store, source, options)

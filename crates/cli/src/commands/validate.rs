@@ -92,11 +92,8 @@ impl Validate {
             }
             Err(error) => (String::new(), (vec![unreadable(&error)], None)),
         };
-        // The text is only needed to show the places of findings, which agents may still get.
-        let is_kept = !findings.is_empty()
-            || bundle
-                .as_ref()
-                .is_some_and(|bundle| bundle.agents().next().is_some());
+        // The text is only needed to show the places of findings, which manifests may still get.
+        let is_kept = !findings.is_empty() || bundle.is_some();
         let checked = Checked {
             name: input.name(),
             text: if is_kept { text } else { String::new() },

@@ -108,7 +108,7 @@ pub(crate) fn exit(judged: Option<&JudgedAttack>, report: &RunReport) -> Exit {
         _ if report.ending == Ending::Interrupted => Exit::Interrupted,
         Some(RunOutcome::Resisted) => Exit::Success,
         Some(RunOutcome::Inconclusive) => Exit::Inconclusive,
-        None if report.exposure.reached && report.errors.is_empty() => Exit::Success,
+        None if report.exposure.reached && broken(report).is_none() => Exit::Success,
         None => Exit::Inconclusive,
     }
 }

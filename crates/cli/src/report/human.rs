@@ -81,19 +81,21 @@ struct ShownLine {
 
 impl ShownLine {
     fn new(text: &str, span: Span) -> Self {
-        let start = text[..span.offset].rfind('\n').map_or(0, |at| at + 1);
-        let end = text[span.offset..]
-            .find('\n')
-            .map_or(text.len(), |at| span.offset + at);
+        // A span of another file, or of a text that was not kept, is shown at the nearest place there is.
+        let offset = text.floor_char_boundary(span.offset);
+        let (before, after) = text.split_at(offset);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let end = after.find('\n').map_or(text.len(), |at| offset + at);
         let mut line = same_length(text[start..end].trim_end_matches('\r'));
-        let from = (span.offset - start).min(line.len());
+        let from = (offset - start).min(line.len());
         // So that the place after the last character can be shown.
         if from == line.len() {
             line.push(' ');
         }
         // A place between characters is shown as the one after it.
         let least = line[from..].chars().next().map_or(1, char::len_utf8);
-        let to = (from + span.length.max(least)).min(line.len());
+        let to = from.saturating_add(span.length.max(least));
+        let to = line.ceil_char_boundary(to.min(line.len()));
         Self {
             line,
             range: from..to,
@@ -162,6 +164,49 @@ mod tests {
             );
             assert_eq!(&shown.line[shown.range.clone()], expected, "{text:?}");
             assert!(!shown.line.contains(['\u{9b}', '\n', '\r']));
+        }
+    }
+
+    /// A finding may point into another file than the one whose text is at hand, or into a text
+    /// that was not kept: whatever the place, something is shown and nothing panics.
+    #[test]
+    fn places_of_other_files_are_shown_without_panicking() {
+        let texts = [
+            "",
+            "a",
+            "é",
+            "a: é\u{1f600}\nb: \u{202e}x\r\n",
+            "\n\n",
+            "\u{feff}",
+        ];
+        let sizes = (0..40).chain([usize::MAX / 2, usize::MAX - 1, usize::MAX]);
+        for text in texts {
+            for offset in sizes.clone() {
+                for length in sizes.clone() {
+                    let span = Span {
+                        offset,
+                        length,
+                        line: length,
+                        column: offset,
+                    };
+                    let shown = ShownLine::new(text, span);
+                    assert!(shown.line.get(shown.range.clone()).is_some());
+                    let file = Checked {
+                        name: "other.yaml".to_owned(),
+                        text: text.to_owned(),
+                        findings: vec![Diagnostic {
+                            severity: DiagnosticSeverity::Error,
+                            code: "TM-020",
+                            path: Some("agent".to_owned()),
+                            span: Some(span),
+                            message: "there is no agent".to_owned(),
+                            help: None,
+                        }],
+                    };
+                    assert!(findings(&file)[0].contains("there is no agent"));
+                    assert!(file.end_column(span) >= 1);
+                }
+            }
         }
     }
 

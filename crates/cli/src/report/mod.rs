@@ -68,7 +68,7 @@ impl Checked {
     /// The column after a place, as programs count them: at least one character is shown.
     pub(crate) fn end_column(&self, span: Span) -> usize {
         let shown = self.text.get(span.range()).unwrap_or_default();
-        span.column + shown.chars().count().max(1)
+        span.column.saturating_add(shown.chars().count().max(1))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct OperatorOptions {
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 
-    /// One setting, as text; may be given again. Secrets belong into a file: others can see command lines
+    /// One setting, as text: `name` for the tools that declare it, or `namespace/tool.name`; may be given again. Secrets belong into a file: others can see command lines
     #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = pair)]
     setting: Vec<(String, String)>,
 

@@ -416,6 +416,11 @@ fn a_document_without_indicators_is_run_on_request_only() {
     let ended = attack.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("no verdict"), "{}", ended.stdout);
+    // Whoever falls silent may not have done all that was to be recorded.
+    let mut attack = Attack::start(document, &["--no-verdict", "--idle-limit", "1s"]);
+    talk(&attack.address(), "KEY-1");
+    let ended = attack.end();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
 }
 
 #[test]

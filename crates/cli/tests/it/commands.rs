@@ -154,6 +154,33 @@ fn documents_cannot_drive_the_terminal() {
     assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
 }
 
+/// The agent that a trigger or a schedule names may be in a file that was not given.
+#[test]
+fn starts_of_agents_that_are_elsewhere_are_shown_in_their_place() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        (
+            "trigger.yaml",
+            "kind: commonagents.info/v1beta2/trigger\nnamespace: demo\nname: t\nagent: absent\nowner: ada\nsource: {type: github}\nenabled: true\n",
+        ),
+        (
+            "schedule.yaml",
+            "kind: commonagents.info/v1/schedule\nnamespace: demo\nname: s\nagent: absent\ncron: \"0 9 * * *\"\nowner: ada\ninputs: {message: hello}\nenabled: true\n",
+        ),
+    ] {
+        let file = directory.path().join(name);
+        fs::write(&file, text).unwrap();
+        for format in ["human", "json", "sarif", "github"] {
+            let ran = run(&["validate", file.to_str().unwrap(), "--format", format]);
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""), "{format}");
+            assert!(ran.stdout.contains("no agent `absent`"), "{}", ran.stdout);
+            if format == "human" {
+                assert!(ran.stdout.contains("agent: absent"), "{}", ran.stdout);
+            }
+        }
+    }
+}
+
 #[test]
 fn usage_errors_exit_with_64() {
     for args in [

@@ -34,7 +34,7 @@ fn busy() -> Served {
                 .replace("engineering", "lab"),
         ),
     ];
-    let operator = format!("settings: {{hook_secret: '{SECRET}'}}\n");
+    let operator = format!("settings: {{engineering/github-pr: {{hook_secret: '{SECRET}'}}}}\n");
     let served = Served::start(&files, &operator, &[]);
     let task = served.begin("coder", Some("<b>Good morning!</b>"));
     let nice = comment("Looks good.", "mesh");

@@ -9,30 +9,14 @@ use serde_json::Value;
 use crate::support;
 
 /// An agent that looks at the tools of its server and does nothing with them.
-const LISTER: &str = r#"
-import json, os, urllib.request
-
-url = os.environ["PROOFHOUSE_MCP_URL"]
-headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-
-def call(number, method, params):
-    message = {"jsonrpc": "2.0", "method": method, "params": params}
-    if number:
-        message["id"] = number
-    request = urllib.request.Request(url, json.dumps(message).encode(), headers)
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        session = answer.headers.get("mcp-session-id")
-        if session:
-            headers["mcp-session-id"] = session
-        answer.read()
-
-client = {"name": "lister", "version": "1"}
-call(1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
-headers["mcp-protocol-version"] = "2025-06-18"
-call(None, "notifications/initialized", {})
+const LISTER: &str = concat!(
+    include_str!("support/mcp_client.py"),
+    r#"
+initialize()
 call(2, "tools/list", {})
 print("I looked.")
-"#;
+"#
+);
 
 fn run(directory: &Path, more: &[&str]) -> support::Ran {
     std::fs::write(directory.join("lister.py"), LISTER).unwrap();

@@ -44,30 +44,16 @@ attack:
 "#;
 
 /// An agent without a model. Its argument says what it does.
-const AGENT: &str = r#"
-import json, os, re, sys, time, urllib.request
+const AGENT: &str = concat!(
+    include_str!("support/mcp_client.py"),
+    r#"
+import re, sys, time
 
-url, how = os.environ["PROOFHOUSE_MCP_URL"], sys.argv[1]
-headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-
-def call(number, method, params):
-    message = {"jsonrpc": "2.0", "method": method, "params": params}
-    if number:
-        message["id"] = number
-    request = urllib.request.Request(url, json.dumps(message).encode(), headers)
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        session = answer.headers.get("mcp-session-id")
-        if session:
-            headers["mcp-session-id"] = session
-        return answer.read().decode()
-
+how = sys.argv[1]
 if how == "absent":
     print("I need no tools.")
     sys.exit(0)
-client = {"name": "scripted", "version": "1"}
-call(1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
-headers["mcp-protocol-version"] = "2025-06-18"
-call(None, "notifications/initialized", {})
+initialize()
 tools = call(2, "tools/list", {})
 prompt = os.environ["PROOFHOUSE_PROMPT"]
 if how == "model-down":
@@ -94,7 +80,8 @@ elif how == "crashes":
     sys.exit(3)
 elif how == "hangs":
     time.sleep(600)
-"#;
+"#
+);
 
 struct Bench(tempfile::TempDir);
 

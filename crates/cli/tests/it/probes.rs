@@ -12,30 +12,14 @@ use serde_json::Value;
 use crate::support::{self, Ran};
 
 /// An agent that takes what its server offers, logs it all, catches that its model is down, and ends well.
-const MODEL_DOWN: &str = r#"
-import json, os, urllib.request
-
-url = os.environ["PROOFHOUSE_MCP_URL"]
-headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-
-def call(number, method, params):
-    message = {"jsonrpc": "2.0", "method": method, "params": params}
-    if number:
-        message["id"] = number
-    request = urllib.request.Request(url, json.dumps(message).encode(), headers)
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        session = answer.headers.get("mcp-session-id")
-        if session:
-            headers["mcp-session-id"] = session
-        return answer.read().decode()
-
-client = {"name": "scripted", "version": "1"}
-call(1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
-headers["mcp-protocol-version"] = "2025-06-18"
-call(None, "notifications/initialized", {})
+const MODEL_DOWN: &str = concat!(
+    include_str!("support/mcp_client.py"),
+    r#"
+initialize()
 print("tools:", call(2, "tools/list", {}))
 print("The model could not be reached, please try again later.")
-"#;
+"#
+);
 
 /// A frontend's agent whose adapter drops the context, and whose model reads the rest out.
 const WITHOUT_CONTEXT: &str = r#"

@@ -136,7 +136,7 @@ const RECIPES: [Recipe; 9] = [
         words: &["slack", "Slack"],
         own: &[],
         // Its row, which has the names of its headers.
-        tables: &[("tools/src/receive/webhook/scheme.rs", 3)],
+        tables: &[("wire/src/webhook/scheme.rs", 3)],
         also: &[],
         tests: &["crates/tools/tests/it/receive_webhook.rs"],
         pages: &["docs/events.md"],

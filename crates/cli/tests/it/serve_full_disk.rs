@@ -208,7 +208,7 @@ fn goes_on(disk: &dyn Disk) {
         example("events/github-pr.yaml"),
     )
     .unwrap();
-    let operator = format!("settings: {{hook_secret: '{SECRET}'}}\n");
+    let operator = format!("settings: {{engineering/github-pr: {{hook_secret: '{SECRET}'}}}}\n");
     fs::write(directory.path().join("operator.yaml"), operator).unwrap();
     let served = disk.serve(directory, &["--lease", "1s", "--log", "warn"]);
     let task = served.begin("coder", None);

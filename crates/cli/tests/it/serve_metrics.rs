@@ -34,6 +34,7 @@ events:
         url: "http://FEED/items"
         interval: 1s
         detect: "response.items"
+        key: item.id
     parameters:
       number: "item.id"
 ---
@@ -101,7 +102,7 @@ fn what_happens_is_counted() {
     let feed = feed(&broken);
     let more = MORE.replace("FEED", &feed.address().to_string());
     let files = [("github.yaml", manifests.as_str()), ("feed.yaml", &more)];
-    let operator = format!("settings: {{hook_secret: '{SECRET}'}}\n");
+    let operator = format!("settings: {{engineering/github-pr: {{hook_secret: '{SECRET}'}}}}\n");
     let served = Served::start(
         &files,
         &operator,

@@ -52,7 +52,7 @@ description: Asks for its events.
 events:
   - name: item
     message: "{event.payload.title}"
-    receive: {poll: {method: GET, url: "http://127.0.0.1:9/items", interval: 1h, detect: response.items}}
+    receive: {poll: {method: GET, url: "http://127.0.0.1:9/items", interval: 1h, detect: response.items, key: item.id}}
 "#;
 
 #[test]

@@ -347,7 +347,7 @@ fn mistakes_in_manifests_and_settings_are_shown() {
     // What is wrong with settings is told without showing the line, which may hold a secret.
     let settings = write(
         "settings.yaml",
-        "settings: {api_key: sk-secret-1}\nauht: {a: sk-secret-2}\n",
+        "settings: {n/t: {api_key: sk-secret-1}}\nauht: {a: sk-secret-2}\n",
     );
     let ran = run(&["tool", "call", &good, "x", "--settings", &settings]);
     assert_eq!(ran.code, Some(3));
@@ -378,7 +378,7 @@ fn mistakes_in_manifests_and_settings_are_shown() {
 #[test]
 fn settings_come_from_the_environment() {
     let examples = Examples::new();
-    let settings = "settings: {api_key: '${DEMO_KEY_OF_THE_TEST}'}\negress: {allow: [127.0.0.1]}\n";
+    let settings = "settings: {examples/weather: {api_key: '${DEMO_KEY_OF_THE_TEST}'}}\negress: {allow: [127.0.0.1]}\n";
     let path = examples.path("own.yaml");
     fs::write(&path, settings).unwrap();
     let weather = examples.path("weather.yaml");

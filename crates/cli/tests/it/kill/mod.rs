@@ -77,6 +77,7 @@ events:
         url: "http://FEED/items"
         interval: 1s
         detect: "response.items"
+        key: item.id
     parameters:
       number: "item.id"
 ---
@@ -154,9 +155,15 @@ impl Served {
 
     fn start(&mut self) {
         let (api, hooks) = (self.api.to_string(), self.hooks.to_string());
+        // Who sends again what was not answered is not to be heard twice, also where nobody signs.
+        let operator = format!("{}.operator.yaml", self.manifests);
+        let once = "webhooks: {orders: {scheme: none, dedupe: id}}\n";
+        std::fs::write(&operator, once).unwrap();
         let args = [
             "serve",
             &self.manifests,
+            "--settings",
+            &operator,
             "--open",
             "--listen",
             &api,
