@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use proofhouse_store::model::{EventKind, NewEvent, ToolRef};
+use proofhouse_store::model::{EventKind, NewEvent, RepeatRule, ToolRef};
 use proofhouse_store::{SqliteOptions, Store};
 use rusqlite::Connection;
 use serde_json::json;
@@ -73,6 +73,7 @@ fn event(keys: &AtomicU64) -> NewEvent {
         name: None,
         kind: EventKind::Webhook,
         dedupe_key: Some(key(keys)),
+        repeats: RepeatRule::Kept,
         headers: json!({"content-type": "application/json", "x-event": "opened"}).into(),
         payload: vec![b'x'; PAYLOAD_BYTES],
         target_task: None,

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use proofhouse_tools::operator::OperatorConfig;
 use proofhouse_tools::receive::webhook::{
-    Delivery, PayloadLimits, SCHEMES, Verification, WebhookKeys, channels, greet, greet_signed,
+    DedupeChoice, Delivery, PayloadLimits, SCHEMES, Verification, WebhookKeys, channels, greet, greet_signed,
     identify, read_payload, shown_headers,
 };
 use proofhouse_wire::{HeaderMap, HeaderName, HeaderValue};
@@ -15,6 +15,9 @@ const CONFIG: &str = "webhooks:
   a: {scheme: github, secret: c2VjcmV0LWtleQ==}
   b: {scheme: standard, secret: c2VjcmV0LWtleQ==}
   c: {scheme: slack, secret: c2VjcmV0LWtleQ==}
+  e: {scheme: stripe, secret: c2VjcmV0LWtleQ==}
+  f: {scheme: twilio, secret: c2VjcmV0LWtleQ==, url: 'https://hooks.example/f'}
+  g: {scheme: gitlab, secret: c2VjcmV0LWtleQ==}
   d: {scheme: hmac, secret: c2VjcmV0LWtleQ==, header: x-signature, encoding: base64}
 ";
 
@@ -58,7 +61,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let (config, findings) = OperatorConfig::read(CONFIG, &|_| None);
     assert!(findings.is_empty());
-    for name in ["a", "b", "c", "d"] {
+    for name in ["a", "b", "c", "d", "e", "f", "g"] {
         let Some(source) = config.webhooks.source(name) else {
             continue;
         };
@@ -69,7 +72,7 @@ fuzz_target!(|input: &[u8]| {
             assert!(header.is_some(), "{name} is genuine without a signature");
         }
     }
-    assert_eq!(SCHEMES.len(), 4);
+    assert_eq!(SCHEMES.len(), 11);
     let _ = greet(&delivery);
     let limits = PayloadLimits {
         max_bytes: 65_536,
@@ -79,7 +82,8 @@ fuzz_target!(|input: &[u8]| {
     match read_payload(&delivery, &limits) {
         Ok(payload) => {
             assert!(depth(&payload) <= 9, "a payload is too deep");
-            assert!(identify(&delivery, Some(&payload), None).key.len() <= 256);
+            assert!(identify(&delivery, &payload, SCHEMES.get(1), DedupeChoice::default())
+                    .is_none_or(|found| found.key.len() <= 320));
             let _ = channels(&delivery, Some(&payload));
             let _ = greet_signed(&payload, &Verification::Unsigned, false);
             let _ = shown_headers(&delivery);
