@@ -481,15 +481,16 @@ impl PatternReader<'_> {
             if self.at >= self.pattern.len() {
                 return self.error(start, 1, "unclosed character class");
             }
-            if self.rest().starts_with("[:")
-                && let Some(end) = self.rest().find(":]")
+            // The end is looked for behind `[:`, so that `[[:]` is a class of two characters.
+            if let Some(named) = self.rest().strip_prefix("[:")
+                && let Some((name, _)) = named.split_once(":]")
             {
-                let name = &self.rest()[2..end];
+                let length = "[::]".len() + name.len();
                 if !ASCII_CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
-                    return self.error(self.at, end + 2, "unknown class of characters");
+                    return self.error(self.at, length, "unknown class of characters");
                 }
-                self.out.push_str(&self.pattern[self.at..self.at + end + 2]);
-                self.at += end + 2;
+                self.out.push_str(&self.pattern[self.at..self.at + length]);
+                self.at += length;
                 continue;
             }
             self.class_item(start)?;
@@ -604,6 +605,9 @@ mod tests {
             (r"[]a]", "]", true),
             (r"[^]a]", "]", false),
             (r"[[:alpha:]_]+", "ab_", true),
+            (r"[[:]", ":", true),
+            (r"o^[[:]+$", "o:", false),
+            (r"[a:[lph[:]][^]a-]", ":]b", true),
             (r"[\d-]", "-", true),
             (r"[\W]", "é", true),
             (r"[\]]", "]", true),
