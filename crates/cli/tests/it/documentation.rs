@@ -65,7 +65,7 @@ fn links_lead_somewhere() {
 
 #[test]
 fn every_command_and_flag_is_described() {
-    let page = text(&root().join("docs/cli.md"));
+    let page = text(&root().join("docs/reference/cli.md"));
     let readme = text(&root().join("README.md"));
     let help = proofhouse(&["--help"]);
     let commands = commands_in(&help);
@@ -73,7 +73,7 @@ fn every_command_and_flag_is_described() {
     for command in &commands {
         assert!(
             page.contains(&format!("\n## {command}\n")),
-            "docs/cli.md has no section on {command}"
+            "docs/reference/cli.md has no section on {command}"
         );
         assert!(
             readme.contains(&format!("| `proofhouse {command}")),
@@ -84,7 +84,7 @@ fn every_command_and_flag_is_described() {
         for part in commands_in(&help) {
             assert!(
                 page.contains(&format!("\n### {command} {part}\n")),
-                "docs/cli.md has no section on {command} {part}"
+                "docs/reference/cli.md has no section on {command} {part}"
             );
             let help = proofhouse(&[command, &part, "--help"]);
             assert!(help.contains("Example"), "{command} {part}");
@@ -118,7 +118,7 @@ fn check_flags(page: &str, command: &str, help: &str) {
     for flag in flags {
         assert!(
             page.contains(flag),
-            "docs/cli.md does not describe {command} {flag}"
+            "docs/reference/cli.md does not describe {command} {flag}"
         );
     }
 }
@@ -151,7 +151,7 @@ fn the_committed_pages_of_keys_are_those_printed() {
 
 #[test]
 fn the_codes_of_manifests_are_those_of_the_table() {
-    let page = text(&root().join("docs/tools.md"));
+    let page = text(&root().join("docs/reference/tools.md"));
     let (_, section) = page
         .split_once("\n### Codes\n")
         .expect("a section on codes");
@@ -164,12 +164,12 @@ fn the_codes_of_manifests_are_those_of_the_table() {
     let table: Vec<String> = table
         .map(|(code, text)| format!("| {code} | {text} |"))
         .collect();
-    assert_eq!(shown, table, "the table in docs/tools.md");
+    assert_eq!(shown, table, "the table in docs/reference/tools.md");
 }
 
 #[test]
 fn the_codes_of_the_configuration_are_those_explained() {
-    let page = text(&root().join("docs/configuration.md"));
+    let page = text(&root().join("docs/reference/configuration.md"));
     let shown: Vec<&str> = page
         .lines()
         .filter(|line| line.starts_with("| PC-"))
@@ -191,7 +191,7 @@ fn the_codes_of_the_configuration_are_those_explained() {
             )
         })
         .collect();
-    assert_eq!(shown, told, "the table in docs/configuration.md");
+    assert_eq!(shown, told, "the table in docs/reference/configuration.md");
 }
 
 #[test]
