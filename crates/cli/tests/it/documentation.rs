@@ -1,5 +1,5 @@
-//! Holds the documents to the truth: links lead somewhere, every flag is described, generated files and
-//! examples are the real ones.
+//! Holds the documents to the truth: every flag is described, generated files and examples are the real ones. `book.rs`
+//! checks links and the commands that are shown.
 #![allow(clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -24,43 +24,6 @@ fn proofhouse(arguments: &[&str]) -> String {
         .output()
         .expect("the binary runs");
     String::from_utf8(output.stdout).expect("text")
-}
-
-/// The Markdown files at the root and below `docs/`.
-fn pages() -> Vec<PathBuf> {
-    let mut pages = Vec::new();
-    for directory in [
-        "",
-        "docs",
-        "docs/decisions",
-        "docs/reference",
-        "examples/tools",
-        "examples/agents",
-        "examples/events",
-    ] {
-        for entry in fs::read_dir(root().join(directory)).expect("the directory is there") {
-            let path = entry.expect("an entry").path();
-            if path.extension().is_some_and(|extension| extension == "md") {
-                pages.push(path);
-            }
-        }
-    }
-    pages
-}
-
-#[test]
-fn links_lead_somewhere() {
-    for page in pages() {
-        let content = text(&page);
-        for link in content.split("](").skip(1) {
-            let target = link.split([')', '#']).next().unwrap_or_default();
-            if target.is_empty() || target.starts_with("https://") {
-                continue;
-            }
-            let file = page.parent().expect("a directory").join(target);
-            assert!(file.exists(), "{}: no {target}", page.display());
-        }
-    }
 }
 
 #[test]
@@ -195,13 +158,13 @@ fn the_codes_of_the_configuration_are_those_explained() {
 }
 
 #[test]
-fn the_readme_shows_the_real_example() {
-    let readme = text(&root().join("README.md"));
-    let shown = readme
+fn the_page_on_rust_shows_the_real_example() {
+    let page = text(&root().join("docs/how-to/rust.md"));
+    let shown = page
         .split("```rust\n")
         .nth(1)
         .and_then(|rest| rest.split("```").next())
-        .expect("the README has a Rust example");
+        .expect("the page has a Rust example");
     let example = text(&root().join("crates/oatf/examples/judge.rs"));
     let mut lines = example.lines().map(str::trim);
     for line in shown.lines().map(str::trim) {
