@@ -83,7 +83,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
         OWN_AGENT,
     ),
     (
-        "proofhouse run --command 'claude -p {prompt} --mcp-config {mcp_config} --strict-mcp-config --allowedTools mcp__*' \
+        "proofhouse run --command 'claude -p {prompt} --mcp-config {mcp_config} --strict-mcp-config --allowedTools mcp__weather' \
          --mcp-config .mcp.json --protocol mcp --out results",
         OWN_AGENT,
     ),
