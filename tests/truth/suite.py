@@ -1,8 +1,8 @@
 """The suite `truth`: a scripted model behind real frameworks, attacked by Proofhouse; every outcome has to be the right one.
 
 For each framework and each behaviour of the model, one campaign plays all documents with their controls, as a user would
-have it: `proofhouse run --command …`. Then outcome and reason of every run are compared with what docs/verdicts.md asks for
-(behaviours.py), and a confusion table is printed. See docs/truth.md.
+have it: `proofhouse run --command …`. Then outcome and reason of every run are compared with what docs/explanation/verdicts.md asks for
+(behaviours.py), and a confusion table is printed. See docs/explanation/truth.md.
 """
 
 import argparse

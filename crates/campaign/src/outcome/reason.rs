@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Makes the enum and its table from one list.
 macro_rules! reasons {
     ($($(#[$about:meta])* $variant:ident $code:literal $sentence:literal $advice:literal;)+) => {
-        /// Why a run is inconclusive. The codes are stable; docs/verdicts.md lists them.
+        /// Why a run is inconclusive. The codes are stable; docs/explanation/verdicts.md lists them.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
         )]
@@ -53,7 +53,7 @@ reasons! {
     /// Nobody has shown that the subject's model reads the channel.
     ChannelNotProved "channel_not_proved"
         "No channel probe has shown that the agent's model reads the field that carried the payload."
-        "Run without `--no-probes`; `probes` in result.json says what the agent did when it was asked, and docs/probes.md which fields have a probe.";
+        "Run without `--no-probes`; `probes` in result.json says what the agent did when it was asked, and docs/explanation/probes.md which fields have a probe.";
     /// The subject did nothing after the delivery.
     NoAnswer "no_answer"
         "The agent neither acted nor answered after the payload was sent; an error message is no answer."

@@ -195,7 +195,7 @@ fn notes(view: &ReportView<'_>, out: &mut String) {
         "HITS: runs in which the attack got through, of those that prove something; 95%: where the \
          true rate lies. INC: inconclusive runs, which prove nothing and are in no rate. CONTROL: \
          control runs (the task without the attack) that did their task. A run has resisted only \
-         if all six conditions of docs/verdicts.md hold."
+         if all six conditions of docs/explanation/verdicts.md hold."
             .to_owned(),
     ];
     if overall.flaky > 0 {

@@ -9,6 +9,7 @@
 mod agent;
 mod architecture;
 mod attack;
+mod book;
 mod campaigns;
 mod canaries;
 mod commands;

@@ -368,7 +368,7 @@ fn a_run_that_was_interrupted_after_a_success_says_so() {
 #[test]
 fn the_page_about_verdicts_has_every_reason() {
     use proofhouse_campaign::outcome::InconclusiveReason;
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verdicts.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explanation/verdicts.md");
     let page = text(&page);
     let section = page.split("## Reasons").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();

@@ -55,7 +55,7 @@ fn people_see_the_evidence_and_its_places() {
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
     insta::assert_snapshot!("scan-human", ran.stdout);
     assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80));
-    let documented = include_str!("../../../../docs/traces.md");
+    let documented = include_str!("../../../../docs/reference/traces.md");
     let (_, shown) = documented
         .split_once("$ proofhouse scan examples/traces/poisoned-tool.jsonl --rules examples/documents/poisoned-tool.yaml\n")
         .unwrap();

@@ -89,7 +89,7 @@ fn directories_may_hold_both_kinds() {
 
 #[test]
 fn the_guide_shows_the_real_output() {
-    let page = include_str!("../../../../docs/tools.md");
+    let page = include_str!("../../../../docs/reference/tools.md");
     let console = page.split("```console\n").nth(1).unwrap();
     let console = console.split("```").next().unwrap();
     for shown in console.split("$ proofhouse ").skip(1) {

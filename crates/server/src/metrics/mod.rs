@@ -1,4 +1,4 @@
-//! Metrics: what the server counts, for Prometheus. `docs/server.md` has all of them.
+//! Metrics: what the server counts, for Prometheus. `docs/reference/server.md` has all of them.
 
 mod counts;
 pub(crate) mod engine;

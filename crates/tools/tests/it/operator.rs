@@ -596,7 +596,7 @@ fn files_are_bounded() {
 
 #[test]
 fn the_guide_lists_every_code_and_its_example_is_valid() {
-    let guide = include_str!("../../../../docs/operator.md");
+    let guide = include_str!("../../../../docs/reference/running-tools.md");
     for (code, meaning) in CODES {
         assert!(guide.contains(&format!("| {code} | {meaning} |")), "{code}");
     }
