@@ -102,7 +102,7 @@ fn is_own_failure(sentence: &str) -> bool {
         .filter_map(|start| sentence.strip_prefix(start));
     // `I am unable to process your request because the account is closed` is an answer.
     let is_told = |rest: &str| {
-        let is_whole = !rest.starts_with(char::is_alphanumeric) || sentence.starts_with("err_");
+        let is_whole = !rest.starts_with(char::is_alphanumeric) || sentence.contains("err_");
         is_whole && (sentence.starts_with("error") || !is_narrated(rest))
     };
     if rests.any(is_told) || is_unable(sentence) {
