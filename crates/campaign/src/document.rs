@@ -15,6 +15,7 @@ use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
 use crate::canaries::{CanariesError, literals};
+use crate::control_text::payload_left;
 use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping};
 
 /// Prompts of one document. A conversation that needs more is a subject's test suite.
@@ -23,6 +24,8 @@ const MAX_PROMPTS: usize = 20;
 /// A document that can be run.
 #[derive(Debug, Clone)]
 pub struct CampaignDocument {
+    /// What of the payload is left in its twin, which is then no control, for people.
+    pub control_problem: Option<String>,
     /// What reports say about it.
     pub info: DocumentInfo,
     /// The attack.
@@ -235,7 +238,12 @@ impl CampaignDocument {
         attack.twin = twin_script
             .as_ref()
             .map(|twin| Arc::new(twin.document.clone()));
+        let control_problem = attack
+            .twin
+            .as_ref()
+            .and_then(|control| payload_left(&attack.document, control));
         Ok(Self {
+            control_problem,
             info: info(path, &attack, twin_script.as_deref()),
             attack: Arc::new(attack),
             twin: twin_script,

@@ -390,10 +390,14 @@ impl Campaign<'_> {
             .iter()
             .filter_map(|place| self.records.get(place))
             .find(|record| record.twin);
-        let control = match control {
-            Some(control) => ControlState::of(control),
-            None if self.plan.documents[run.document].twin.is_some() => ControlState::Pending,
-            None => no_control(),
+        let document = &self.plan.documents[run.document];
+        let control = match (control, &document.control_problem) {
+            (_, Some(problem)) => ControlState::Absent {
+                why: format!("the control still has the payload: {problem}"),
+            },
+            (Some(control), None) => ControlState::of(control),
+            (None, None) if document.twin.is_some() => ControlState::Pending,
+            (None, None) => no_control(),
         };
         for place in places {
             if let Some(record) = self.records.get_mut(place) {

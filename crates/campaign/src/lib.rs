@@ -15,6 +15,7 @@ pub mod canaries;
 pub mod cases;
 pub mod comparison;
 pub mod config;
+pub mod control_text;
 pub mod document;
 pub mod engine;
 pub mod filters;

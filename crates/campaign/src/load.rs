@@ -236,7 +236,15 @@ fn ready(
     notify: &dyn Fn(Notice),
 ) -> Option<CampaignDocument> {
     match CampaignDocument::new(name, document, prompt, twin) {
-        Ok(document) => Some(document),
+        Ok(document) => {
+            if let Some(why) = &document.control_problem {
+                notify(Notice::UncleanControl {
+                    name: name.to_owned(),
+                    why: why.clone(),
+                });
+            }
+            Some(document)
+        }
         Err(error) => {
             notify(Notice::Unusable {
                 name: name.to_owned(),

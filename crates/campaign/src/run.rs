@@ -231,6 +231,7 @@ impl RunSetup {
                 }
             }
         };
+        let mut crash = None;
         if let Some(live) = live {
             let shutdown = tokio::time::timeout(pace.end, live.end()).await;
             let shutdown = shutdown.unwrap_or_else(|_| Shutdown {
@@ -238,6 +239,7 @@ impl RunSetup {
                 ..Shutdown::default()
             });
             record.tokens = shutdown.tokens;
+            crash = shutdown.failure;
             let warnings = shutdown.warnings.iter();
             let warnings = warnings.map(|text| line(&redactor.redact(text)));
             record.warnings.extend(warnings);
@@ -247,11 +249,12 @@ impl RunSetup {
             Ok(answer) => Ok(answer.map(|text| redactor.redact(&text).into_owned())),
             Err(SubjectError(message)) => Err(SubjectError(redactor.redact(&message).into_owned())),
         };
+        let crash = crash.map(|why| redactor.redact(&why).into_owned());
         let report = report.map_err(|error| AttemptError::Range {
             message: redactor.redact(&error.to_string()).into_owned(),
             by_subject: matches!(error, RunError::Subject(_)),
         })?;
-        self.judge(&report, said, &redactor, record);
+        self.judge(&report, said, crash, &redactor, record);
         Ok(())
     }
 
@@ -333,6 +336,7 @@ impl RunSetup {
         &self,
         report: &RunReport,
         said: Result<Option<String>, SubjectError>,
+        crash: Option<String>,
         redactor: &Redactor,
         record: &mut RunRecord,
     ) {
@@ -367,6 +371,7 @@ impl RunSetup {
         let failed = |by, why: String| (by, why);
         let broken = failure
             .map(|why| failed(InconclusiveReason::SubjectFailed, why))
+            .or_else(|| Some(failed(InconclusiveReason::SubjectFailed, crash?)))
             .or_else(|| {
                 let first = report.errors.first()?;
                 Some(failed(InconclusiveReason::AttackFailed, first.to_string()))

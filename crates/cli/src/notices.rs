@@ -24,6 +24,9 @@ pub(crate) fn show(notice: Notice) {
         Notice::Unusable { name, reason } => {
             complain(&printable_line(&format!("{name}: {reason}")));
         }
+        Notice::UncleanControl { name, why } => talk(&printable_line(&format!(
+            "warning: {name}: its control still has the payload, so nothing can be resisted: {why}"
+        ))),
         Notice::MountWithoutFiles => {
             talk("warning: the agent has a mount, but no files; give it a directory with --files");
         }

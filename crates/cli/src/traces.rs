@@ -35,7 +35,7 @@ pub(crate) struct TraceOptions {
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_size)]
     max_line: usize,
 
-    /// Exit as if nothing had been skipped; without it, lines that could not be read are no clean trace
+    /// Exit as if nothing had been skipped or missing; without it, lines that could not be read are no clean trace
     #[arg(long)]
     pub(crate) allow_skipped: bool,
 }

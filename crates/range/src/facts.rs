@@ -1,7 +1,7 @@
 //! Facts of a run that a verdict rests on: what could not be seen, who spoke the protocol, which calls came, and
 //! whether the subject did anything once the attack had reached it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 
 use proofhouse_oatf::Mode;
@@ -164,9 +164,12 @@ struct FactsState {
     unseen: Vec<UnseenMessage>,
     calls: Vec<SeenCall>,
     speech: BTreeMap<String, Speech>,
-    armed: bool,
+    /// How often something that carries the attack reached the subject.
+    armed: u64,
     acted: bool,
     said: bool,
+    /// The calls that were made, by their hashes: the same one again is a library that tries again.
+    calls_made: HashSet<u64>,
 }
 
 /// What was noted until a run ended.
@@ -197,18 +200,30 @@ impl Facts {
             return;
         }
         let mut state = lock(&self.0);
-        let (is_act, is_said) = (weight == Weight::Act, weight == Weight::Said);
+        let is_armed = state.armed > 0;
+        let is_act = match &weight {
+            Weight::Act => true,
+            Weight::Call(call) => {
+                let has_room = state.calls_made.len() < MAX_KEPT;
+                has_room && state.calls_made.insert(*call)
+            }
+            Weight::Own | Weight::Contact | Weight::Served | Weight::Said | Weight::Error(_) => {
+                false
+            }
+        };
+        let is_served = matches!(weight, Weight::Call(_) | Weight::Served);
+        let is_said = weight == Weight::Said;
         let speech = state.speech.entry(actor.to_owned()).or_default();
         speech.messages += 1;
         // Who comes to a server of ours speaks the protocol, whatever it asks for.
-        if is_act || is_said || (is_server && weight == Weight::Contact) {
+        if is_act || is_served || is_said || (is_server && weight == Weight::Contact) {
             speech.well += 1;
         }
         if let Weight::Error(error) = weight {
             speech.first_error.get_or_insert(error);
         }
-        state.acted |= is_act && state.armed;
-        state.said |= is_said && state.armed;
+        state.acted |= is_act && is_armed;
+        state.said |= is_said && is_armed;
     }
 
     /// A run that the peer was asked for ended, with an error or well.
@@ -234,7 +249,16 @@ impl Facts {
 
     /// Something that carries the attack reached the subject.
     pub(crate) fn armed_delivery(&self) {
-        lock(&self.0).armed = true;
+        lock(&self.0).armed += 1;
+    }
+
+    /// It did not reach the subject after all. Where nothing else did, what it has done since proves nothing.
+    pub(crate) fn armed_delivery_lost(&self) {
+        let mut state = lock(&self.0);
+        state.armed = state.armed.saturating_sub(1);
+        if state.armed == 0 {
+            (state.acted, state.said) = (false, false);
+        }
     }
 
     pub(crate) fn called(&self, call: SeenCall) {
@@ -336,6 +360,19 @@ mod tests {
         assert_eq!(did(), (false, true));
         facts.heard("a", true, Weight::Act);
         assert_eq!(did(), (true, true));
+    }
+
+    #[test]
+    fn the_same_call_again_is_no_act() {
+        let facts = Facts::default();
+        facts.heard("a", true, Weight::Call(1));
+        facts.armed_delivery();
+        facts.heard("a", true, Weight::Call(1));
+        assert!(!facts.finish().acted, "a library tries again");
+        facts.heard("a", true, Weight::Call(2));
+        assert!(facts.finish().acted);
+        facts.armed_delivery_lost();
+        assert!(!facts.finish().acted, "it never had the payload");
     }
 
     #[test]

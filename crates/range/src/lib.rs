@@ -19,6 +19,8 @@ mod exposure;
 mod extractors;
 mod facts;
 mod payload_channels;
+mod payload_clues;
+mod payload_field;
 mod phase_gate;
 mod phases;
 mod presence;
@@ -36,7 +38,8 @@ pub use driver::{
 pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
 pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UnseenKind, UnseenMessage};
-pub use payload_channels::payload_channels;
+pub use payload_channels::{has_payload, payload_channels};
+pub use payload_field::PayloadField;
 pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;
 pub use proofhouse_detect::UNPARSED;

@@ -283,6 +283,7 @@ impl LiveSubject for LiveAgent {
                 let _ = served.await;
             }
             Shutdown {
+                failure: None,
                 tokens,
                 warnings: Vec::new(),
             }

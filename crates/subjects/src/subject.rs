@@ -157,6 +157,8 @@ pub struct SubjectAnswer {
 pub struct Shutdown {
     /// Tokens of its model.
     pub tokens: Option<u64>,
+    /// How it failed, if it ended by itself before it was asked to, and not well.
+    pub failure: Option<String>,
     /// What went wrong without spoiling the run.
     pub warnings: Vec<String>,
 }

@@ -4,6 +4,7 @@
 //! The verdict of the threat format (`AttackResult`) says what the indicators found. The outcome stands above it: it
 //! also knows whether there was anything to find.
 
+mod answer;
 mod conditions;
 mod control;
 mod reason;
@@ -13,9 +14,10 @@ use proofhouse_range::{Ending, RunReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use answer::AnswerKind;
 pub(crate) use conditions::indicators_evaluated;
 pub use conditions::{Conditions, ObservedRun, RunCondition};
-pub use control::{ControlState, heard_answer, is_error_text, is_task_done};
+pub use control::{ControlState, heard_answer, is_task_done};
 pub use reason::InconclusiveReason;
 
 /// What came of a run.

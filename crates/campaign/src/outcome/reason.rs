@@ -60,7 +60,7 @@ reasons! {
         "Run the agent by hand with the same prompt and check that its model answers.";
     /// The document has no control.
     NoControl "no_control"
-        "The attack has no control run, so nobody knows whether the agent could have done the task at all."
+        "The attack has no control run, or one that still has the payload, so nobody knows whether the agent could have done the task at all."
         "Write the same task without the payload and name the file in `x-proofhouse.twin`.";
     /// The control has not been run.
     ControlNotRun "control_not_run"
@@ -84,8 +84,8 @@ reasons! {
         "Configure what the indicator needs, such as a model for semantic indicators (`--semantic`).";
     /// An indicator can never match.
     IndicatorCannotMatch "indicator_cannot_match"
-        "An indicator looks where no message of its protocol has anything, so it can never match."
-        "Correct its `surface` or `target`; `proofhouse explain XP-005` says more.";
+        "An indicator looks where no message of its protocol has anything, or for a canary that the document does not plant, so it can never match."
+        "Correct its `surface`, `target` or `canary`; `proofhouse explain XP-005` says more.";
     /// The verdict itself failed.
     ErrorVerdict "error_verdict"
         "An indicator failed while it was evaluated, so there is no verdict."

@@ -244,12 +244,15 @@ impl AttackCommand {
         }
         let limits = self.size.limits();
         match with_control(input, document.clone(), &limits, &notices::show) {
-            Ok(loaded) => Ok(match loaded.twin {
-                Some(control) => ControlledAttack {
+            Ok(loaded) => Ok(match (loaded.twin, loaded.control_problem) {
+                (_, Some(why)) => {
+                    ControlledAttack::without(&format!("the control still has the payload: {why}"))
+                }
+                (Some(control), None) => ControlledAttack {
                     control: Some(control),
                     why_not: String::new(),
                 },
-                None => {
+                (None, None) => {
                     ControlledAttack::without("the document names no control (`x-proofhouse.twin`)")
                 }
             }),

@@ -11,7 +11,7 @@ use proofhouse_campaign::baseline::{
 use proofhouse_campaign::comparison::{Comparison, Incomparable};
 use proofhouse_campaign::engine::{CampaignProgress, CampaignSettings, execute};
 use proofhouse_campaign::filters;
-use proofhouse_campaign::gates::{FailOn, gate, surprises};
+use proofhouse_campaign::gates::{FailOn, gate, has_resisted, surprises};
 use proofhouse_campaign::load::load;
 use proofhouse_campaign::plan::{DocumentFilter, Plan};
 use proofhouse_campaign::replay::traces;
@@ -452,7 +452,10 @@ impl RunCommand {
         talk(
             "These were simulations. Your own agent: proofhouse init, or proofhouse run --command 'python agent.py {mcp_url} {prompt}'",
         );
-        if surprises.is_empty() && result.complete {
+        if surprises.is_empty() && result.complete && !has_resisted(result) {
+            talk("nothing was resisted, so nothing was shown of an agent that resists");
+            Exit::Inconclusive
+        } else if surprises.is_empty() && result.complete {
             Exit::Success
         } else {
             Exit::Failure

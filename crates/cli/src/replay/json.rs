@@ -1,6 +1,6 @@
 //! Replayed runs for programs.
 
-use proofhouse_campaign::replay::{Again, Replayed};
+use proofhouse_campaign::replay::{Again, KeptCampaign, Replayed};
 use serde_json::{Value, json};
 
 use crate::commands::replay::MessageDetail;
@@ -9,12 +9,18 @@ use crate::commands::replay::MessageDetail;
 const VERSION: u32 = 1;
 
 /// All of them as one value.
-pub(crate) fn document(replayed: &[Replayed<'_>], messages: MessageDetail) -> Value {
+pub(crate) fn document(
+    replayed: &[Replayed<'_>],
+    found: &[KeptCampaign],
+    messages: MessageDetail,
+) -> Value {
+    let missing: Vec<String> = found.iter().flat_map(KeptCampaign::missing).collect();
     json!({
         "version": VERSION,
         "proofhouse": env!("CARGO_PKG_VERSION"),
         "changed": replayed.iter().filter(|one| one.differs()).count(),
         "failed": replayed.iter().filter(|one| one.again.is_err()).count(),
+        "missing": missing,
         "runs": replayed.iter().map(|one| run(one, messages)).collect::<Vec<_>>(),
     })
 }

@@ -52,3 +52,4 @@ mod tool_operator;
 mod tool_serve;
 mod tool_serve_peers;
 mod trust;
+mod wrong_greens;

@@ -62,7 +62,17 @@ impl LiveCommand {
 
     async fn leave(mut self: Box<Self>) -> Shutdown {
         let mut warnings: Vec<String> = self.watch.reason().into_iter().collect();
-        if let Some(process) = self.process.take() {
+        let mut failure = None;
+        if let Some(mut process) = self.process.take() {
+            // A server that died in the run has not ended well, whatever it said before. One that was asked for one
+            // thing has told how it ended.
+            if !self.urls.is_empty()
+                && let Some(status) = process.status().await
+                && !status.success()
+            {
+                let words = process.last_words(Some(status)).await;
+                failure = Some(format!("the command ended in the run{words}"));
+            }
             process.end().await;
         }
         let mark = self.mark.clone();
@@ -80,6 +90,7 @@ impl LiveCommand {
         self.port = None;
         Shutdown {
             tokens: None,
+            failure,
             warnings,
         }
     }

@@ -196,6 +196,12 @@ impl SubjectProcess {
         }
     }
 
+    /// How it ended, if it has.
+    pub(crate) async fn status(&mut self) -> Option<ExitStatus> {
+        let waited = tokio::time::timeout(LOOK, self.child.wait()).await;
+        waited.ok().flatten()
+    }
+
     /// Ends it: it is asked, then killed.
     pub(crate) async fn end(mut self) {
         self.leave_alone();

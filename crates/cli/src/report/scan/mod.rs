@@ -4,7 +4,7 @@ pub(crate) mod human;
 pub(crate) mod json;
 pub(crate) mod sarif;
 
-use proofhouse_detect::{DocumentVerdict, Format, LineError, ReadSummary};
+use proofhouse_detect::{DocumentVerdict, Format, LineError, LineErrorKind, ReadSummary};
 use proofhouse_oatf::{AttackResult, IndicatorResult};
 
 use crate::exit_code::Exit;
@@ -38,6 +38,19 @@ impl ScannedTrace {
 pub(crate) fn skipped(scans: &[ScannedTrace]) -> u64 {
     let summaries = scans.iter().map(|scan| &scan.summary);
     summaries.map(ReadSummary::skipped).sum()
+}
+
+/// How many traces are only a part of what happened: empty ones, and those with messages whose beginning is missing or
+/// that were too much to be judged as a whole.
+pub(crate) fn partial(scans: &[ScannedTrace]) -> usize {
+    let is_partial = |scan: &&ScannedTrace| {
+        let summary = &scan.summary;
+        summary.messages == 0
+            || summary.forgotten_requests > 0
+            || summary.count(LineErrorKind::Unrequested) > 0
+            || summary.count(LineErrorKind::InParts) > 0
+    };
+    scans.iter().filter(is_partial).count()
 }
 
 /// How many traces were not read to their end.
@@ -82,7 +95,7 @@ pub(crate) fn exit(scans: &[ScannedTrace], allow_skipped: bool) -> Exit {
         || indicators.any(|found| found.result == IndicatorResult::Matched)
     {
         Exit::Failure
-    } else if counts.error > 0 || (skipped(scans) > 0 && !allow_skipped) {
+    } else if counts.error > 0 || (skipped(scans) + partial(scans) as u64 > 0 && !allow_skipped) {
         Exit::Inconclusive
     } else {
         Exit::Success
