@@ -4,8 +4,8 @@
 //! [`execute`](engine::execute) asks what the subjects read ([`probes`]), makes the runs, side by side, and gives a
 //! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
 //! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, [`baseline`] what
-//! changed since an earlier one, and [`sensitivity`] what change could be found. [`gates`] decides whether it failed, [`report`] tells all that, to people and to
-//! programs, and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
+//! changed since an earlier one, and [`sensitivity`] what change could be found. [`gates`] decides whether it failed; the crate
+//! `report` tells all that, in every [format](report_format), and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
 //! [`proofhouse.yaml`](config); the threat library that comes along is [`library`], and what its documents must say of
 //! known traffic stands in their [labelled cases](cases).
 
@@ -28,7 +28,7 @@ pub mod outcome;
 pub mod plan;
 pub mod probes;
 pub mod replay;
-pub mod report;
+pub mod report_format;
 pub mod result;
 mod run;
 mod scratch;

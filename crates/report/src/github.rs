@@ -2,7 +2,7 @@
 
 use super::text::{cut, interval, line, of, percent, visible};
 use super::view::{MatrixCell, ReportView, reasons_line};
-use crate::outcome::RunOutcome;
+use proofhouse_campaign::outcome::RunOutcome;
 
 /// How much of a text is told.
 const MOST_CHARACTERS: usize = 300;
@@ -10,7 +10,7 @@ const MOST_CHARACTERS: usize = 300;
 /// How many annotations there are; GitHub shows fewer.
 const MOST_ANNOTATIONS: usize = 200;
 
-pub(super) fn render(view: &ReportView<'_>) -> String {
+pub(crate) fn render(view: &ReportView<'_>) -> String {
     let mut annotations: Vec<(u8, String)> =
         view.cells().filter_map(|cell| annotation(&cell)).collect();
     // GitHub shows only the first few of each kind, so the worst come first.

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::text::is_hidden;
 use super::view::ReportView;
-use crate::comparison::Comparison;
-use crate::result::CampaignResult;
-use crate::summary::CampaignSummary;
+use proofhouse_campaign::comparison::Comparison;
+use proofhouse_campaign::result::CampaignResult;
+use proofhouse_campaign::summary::CampaignSummary;
 
 /// What a campaign found, and what that adds up to.
 ///
@@ -25,7 +25,7 @@ struct JsonReport<'a> {
     comparison: Option<&'a Comparison>,
 }
 
-pub(super) fn render(view: &ReportView<'_>) -> String {
+pub(crate) fn render(view: &ReportView<'_>) -> String {
     let report = JsonReport {
         result: view.result,
         summary: &view.summary,

@@ -10,8 +10,8 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 
 use super::text::{cut, interval, is_hidden, number_of, of, percent, words};
 use super::view::{MatrixCell, ReportView};
-use crate::outcome::RunOutcome;
-use crate::result::SubjectInfo;
+use proofhouse_campaign::outcome::RunOutcome;
+use proofhouse_campaign::result::SubjectInfo;
 
 /// How much of a text goes into one element or attribute.
 const MOST_CHARACTERS: usize = 2_000;
@@ -19,7 +19,7 @@ const MOST_CHARACTERS: usize = 2_000;
 /// How many indicators a failure tells of.
 const MOST_FINDINGS: usize = 50;
 
-pub(super) fn render(view: &ReportView<'_>) -> String {
+pub(crate) fn render(view: &ReportView<'_>) -> String {
     let cells: Vec<MatrixCell<'_>> = view.cells().collect();
     let mut report = Report::new("proofhouse");
     report.set_time(Duration::from_millis(

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::text::{cut, interval, line, of, percent, plural, words};
 use super::view::{MatrixCell, ReportView, reasons_line};
-use crate::outcome::RunOutcome;
-use crate::probes::channel_lines;
+use proofhouse_campaign::outcome::RunOutcome;
+use proofhouse_campaign::probes::channel_lines;
 
 /// How many rows a table has.
 const MOST_ROWS: usize = 60;
@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 48 << 10;
 /// How much of a text is shown.
 const MOST_CHARACTERS: usize = 120;
 
-pub(super) fn render(view: &ReportView<'_>) -> String {
+pub(crate) fn render(view: &ReportView<'_>) -> String {
     let mut out = String::new();
     let overall = &view.summary.overall;
     let success = &overall.attacks.success;

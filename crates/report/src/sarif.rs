@@ -8,9 +8,9 @@ use super::sarif_log::{
 };
 use super::text::{cut, interval, line, of, plural, visible};
 use super::view::{Finding, MatrixCell, ReportView};
-use crate::comparison::Change;
-use crate::outcome::{InconclusiveReason, RunOutcome};
-use crate::result::DocumentInfo;
+use proofhouse_campaign::comparison::Change;
+use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
+use proofhouse_campaign::result::DocumentInfo;
 
 /// How much of a text is told.
 const MOST_CHARACTERS: usize = 1_000;
@@ -18,7 +18,7 @@ const MOST_CHARACTERS: usize = 1_000;
 /// How many results there are; services refuse files with more.
 const MOST_RESULTS: usize = 5_000;
 
-pub(super) fn render(view: &ReportView<'_>) -> String {
+pub(crate) fn render(view: &ReportView<'_>) -> String {
     let rules: Vec<Value> = view.result.documents.iter().map(rule).collect();
     let (mut results, mut notifications) = (Vec::new(), Vec::new());
     for cell in view.cells() {

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::text::{amount, column, duration, interval, line, of, percent, plural, words};
 use super::view::{MatrixCell, ReportView, reasons_line, title};
-use crate::outcome::RunOutcome;
-use crate::probes::channel_lines;
-use crate::summary::RunGroup;
+use proofhouse_campaign::outcome::RunOutcome;
+use proofhouse_campaign::probes::channel_lines;
+use proofhouse_campaign::summary::RunGroup;
 
 /// How many columns there are.
 const WIDTH: usize = 80;
@@ -23,7 +23,7 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const DIM: &str = "2";
 
-pub(super) fn render(view: &ReportView<'_>) -> String {
+pub(crate) fn render(view: &ReportView<'_>) -> String {
     let mut out = String::new();
     let painter = Painter(view.input.colour);
     lines_of_attacks(view, &painter, &mut out);
@@ -137,7 +137,7 @@ fn code(outcome: RunOutcome) -> &'static str {
 
 /// The word of a tier that there is room for.
 fn tier(tier: Option<&str>) -> &'static str {
-    match crate::summary::tier_rank(tier) {
+    match proofhouse_campaign::summary::tier_rank(tier) {
         3 => "breach",
         2 => "action",
         1 => "ingest",
@@ -261,7 +261,7 @@ fn notes(view: &ReportView<'_>, out: &mut String) {
         notes.push("Incomplete: not every planned run was made.".to_owned());
     }
     let exploited = view.cells().filter_map(|cell| cell.summary.tier.as_deref());
-    let highest = exploited.max_by_key(|tier| crate::summary::tier_rank(Some(tier)));
+    let highest = exploited.max_by_key(|tier| proofhouse_campaign::summary::tier_rank(Some(tier)));
     let success = &overall.attacks.success;
     let mut last = match success.value() {
         Some(_) => format!(

@@ -3,10 +3,10 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::statistics::Rate;
+use proofhouse_campaign::statistics::Rate;
 
 /// Whether a character shows nothing, or changes the order in which others are shown.
-pub(super) fn is_hidden(c: char) -> bool {
+pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
@@ -28,22 +28,22 @@ pub(super) fn is_hidden(c: char) -> bool {
 }
 
 /// A character that cannot be seen, by its number.
-pub(super) fn number_of(c: char) -> String {
+pub(crate) fn number_of(c: char) -> String {
     format!("<{}>", code_point(c))
 }
 
 /// The number of a character: `U+202E`.
-pub(super) fn code_point(c: char) -> String {
+pub(crate) fn code_point(c: char) -> String {
     format!("U+{:04X}", u32::from(c))
 }
 
 /// A text with everything in it to be seen, on as many lines as it has.
-pub(super) fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     shown(text, |c| c == '\n' || c == '\t')
 }
 
 /// A text with everything in it to be seen, on one line; white space becomes a space.
-pub(super) fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
         if !line.is_empty() {
@@ -67,7 +67,7 @@ fn shown(text: &str, stays: fn(char) -> bool) -> String {
 }
 
 /// The first `most` characters, with a mark if there were more.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -75,7 +75,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 /// One line, no wider than `width` columns of a terminal, filled up to it.
-pub(super) fn column(text: &str, width: usize) -> String {
+pub(crate) fn column(text: &str, width: usize) -> String {
     // Nothing that is cut here is longer than this, however wide.
     let text = line(&cut(text, width.saturating_mul(2)));
     let wide = |c: char| c.width().unwrap_or(0);
@@ -97,13 +97,13 @@ pub(super) fn column(text: &str, width: usize) -> String {
 }
 
 /// A share in percent: `60%`, or `–` of nothing.
-pub(super) fn percent(rate: &Rate) -> String {
+pub(crate) fn percent(rate: &Rate) -> String {
     rate.value()
         .map_or_else(|| "–".to_owned(), |value| format!("{:.0}%", value * 100.0))
 }
 
 /// The interval of a rate: `31–83%`, or `–` of nothing.
-pub(super) fn interval(rate: &Rate) -> String {
+pub(crate) fn interval(rate: &Rate) -> String {
     if rate.all == 0 {
         return "–".to_owned();
     }
@@ -111,7 +111,7 @@ pub(super) fn interval(rate: &Rate) -> String {
 }
 
 /// Some of all: `3/5`, or `–` of nothing.
-pub(super) fn of(rate: &Rate) -> String {
+pub(crate) fn of(rate: &Rate) -> String {
     if rate.all == 0 {
         return "–".to_owned();
     }
@@ -119,7 +119,7 @@ pub(super) fn of(rate: &Rate) -> String {
 }
 
 /// How long something took.
-pub(super) fn duration(milliseconds: u64) -> String {
+pub(crate) fn duration(milliseconds: u64) -> String {
     match milliseconds {
         0..1_000 => format!("{milliseconds} ms"),
         1_000..60_000 => format!("{:.1} s", milliseconds as f64 / 1_000.0),
@@ -137,7 +137,7 @@ pub(super) fn duration(milliseconds: u64) -> String {
 }
 
 /// A number that may be large.
-pub(super) fn amount(number: u64) -> String {
+pub(crate) fn amount(number: u64) -> String {
     match number {
         0..10_000 => number.to_string(),
         10_000..10_000_000 => format!("{:.0}k", number as f64 / 1e3),
@@ -146,7 +146,7 @@ pub(super) fn amount(number: u64) -> String {
 }
 
 /// `1 run`, `2 runs`.
-pub(super) fn plural(number: u64, one: &str) -> String {
+pub(crate) fn plural(number: u64, one: &str) -> String {
     if number == 1 {
         format!("1 {one}")
     } else {
@@ -155,7 +155,7 @@ pub(super) fn plural(number: u64, one: &str) -> String {
 }
 
 /// A word of the format for people: `boundary_breach` is `boundary breach`.
-pub(super) fn words(name: &str) -> String {
+pub(crate) fn words(name: &str) -> String {
     line(&name.replace('_', " "))
 }
 

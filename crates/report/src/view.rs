@@ -3,51 +3,51 @@
 use std::collections::HashMap;
 
 use super::ReportInput;
-use crate::comparison::CellComparison;
-use crate::outcome::InconclusiveReason;
-use crate::result::{
+use proofhouse_campaign::comparison::CellComparison;
+use proofhouse_campaign::outcome::InconclusiveReason;
+use proofhouse_campaign::result::{
     CampaignResult, DocumentInfo, IndicatorInfo, IndicatorOutcome, RunEvidence, RunRecord,
     SubjectInfo,
 };
-use crate::summary::{CampaignSummary, Cell, RunGroup, top_reasons};
+use proofhouse_campaign::summary::{CampaignSummary, Cell, RunGroup, top_reasons};
 
 /// A result, counted and indexed.
-pub(super) struct ReportView<'a> {
-    pub(super) input: ReportInput<'a>,
-    pub(super) result: &'a CampaignResult,
-    pub(super) summary: CampaignSummary,
+pub(crate) struct ReportView<'a> {
+    pub(crate) input: ReportInput<'a>,
+    pub(crate) result: &'a CampaignResult,
+    pub(crate) summary: CampaignSummary,
     runs: HashMap<(&'a str, &'a str), Vec<&'a RunRecord>>,
     changes: HashMap<(&'a str, &'a str), &'a CellComparison>,
 }
 
 /// An indicator that found something in runs of a document against a subject.
-pub(super) struct Finding<'a> {
+pub(crate) struct Finding<'a> {
     /// The first of the runs, of those with evidence if there are any.
-    pub(super) run: &'a RunRecord,
-    pub(super) indicator: &'a IndicatorOutcome,
+    pub(crate) run: &'a RunRecord,
+    pub(crate) indicator: &'a IndicatorOutcome,
     /// What the document says of the indicator.
-    pub(super) info: Option<&'a IndicatorInfo>,
+    pub(crate) info: Option<&'a IndicatorInfo>,
     /// The first piece of evidence.
-    pub(super) evidence: Option<&'a RunEvidence>,
+    pub(crate) evidence: Option<&'a RunEvidence>,
     /// In how many runs it found something.
-    pub(super) runs: u64,
+    pub(crate) runs: u64,
 }
 
 /// One document against one subject.
-pub(super) struct MatrixCell<'a> {
-    pub(super) document: &'a DocumentInfo,
-    pub(super) subject: &'a SubjectInfo,
-    pub(super) document_number: usize,
-    pub(super) subject_number: usize,
+pub(crate) struct MatrixCell<'a> {
+    pub(crate) document: &'a DocumentInfo,
+    pub(crate) subject: &'a SubjectInfo,
+    pub(crate) document_number: usize,
+    pub(crate) subject_number: usize,
     /// What its runs came to.
-    pub(super) summary: &'a Cell,
+    pub(crate) summary: &'a Cell,
     /// The attack runs, and those of the twin, in the order of the plan.
-    pub(super) runs: &'a [&'a RunRecord],
-    pub(super) change: Option<&'a CellComparison>,
+    pub(crate) runs: &'a [&'a RunRecord],
+    pub(crate) change: Option<&'a CellComparison>,
 }
 
 impl<'a> ReportView<'a> {
-    pub(super) fn new(input: &ReportInput<'a>) -> Self {
+    pub(crate) fn new(input: &ReportInput<'a>) -> Self {
         let result = input.result;
         let mut runs: HashMap<_, Vec<_>> = HashMap::new();
         for run in &result.runs {
@@ -69,7 +69,7 @@ impl<'a> ReportView<'a> {
     }
 
     /// Every document against every subject, by document.
-    pub(super) fn cells(&self) -> impl Iterator<Item = MatrixCell<'_>> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = MatrixCell<'_>> {
         let documents = self.result.documents.iter().enumerate();
         documents.flat_map(move |(document_number, document)| {
             let subjects = self.result.subjects.iter().enumerate();
@@ -91,13 +91,13 @@ impl<'a> ReportView<'a> {
     }
 
     /// The names of all subjects, in the order of the columns.
-    pub(super) fn subject_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn subject_names(&self) -> impl Iterator<Item = &str> {
         let subjects = self.result.subjects.iter();
         subjects.map(|subject| subject.name.as_str())
     }
 
     /// The simulated subjects, which every report names.
-    pub(super) fn simulations(&self) -> Vec<&str> {
+    pub(crate) fn simulations(&self) -> Vec<&str> {
         let subjects = self.result.subjects.iter();
         let simulated = subjects.filter(|subject| subject.simulation);
         simulated.map(|subject| subject.name.as_str()).collect()
@@ -106,7 +106,7 @@ impl<'a> ReportView<'a> {
 
 impl<'a> MatrixCell<'a> {
     /// What the indicators found in attack runs that got through: each indicator once.
-    pub(super) fn findings(&self) -> Vec<Finding<'a>> {
+    pub(crate) fn findings(&self) -> Vec<Finding<'a>> {
         let mut findings: Vec<Finding<'a>> = Vec::new();
         let gave_way = self
             .runs
@@ -143,14 +143,14 @@ impl<'a> MatrixCell<'a> {
     }
 
     /// The most frequent reason for which runs are inconclusive.
-    pub(super) fn reason(&self) -> Option<InconclusiveReason> {
+    pub(crate) fn reason(&self) -> Option<InconclusiveReason> {
         let reasons = top_reasons(&self.summary.reasons);
         reasons.first().map(|(reason, _)| *reason)
     }
 
     /// Why runs are inconclusive: the most frequent reason by its code, what happened, and what is known of the first
     /// such run.
-    pub(super) fn unproved(&self) -> String {
+    pub(crate) fn unproved(&self) -> String {
         let Some(reason) = self.reason() else {
             let mut runs = self.attack_runs();
             let error = runs.find_map(|run| run.error.as_deref());
@@ -165,7 +165,7 @@ impl<'a> MatrixCell<'a> {
     }
 
     /// Each condition of a run that resisted, and in how many of the attack runs it held.
-    pub(super) fn conditions(&self) -> Vec<(&'static str, u64, u64)> {
+    pub(crate) fn conditions(&self) -> Vec<(&'static str, u64, u64)> {
         let mut held: Vec<(&'static str, u64, u64)> = Vec::new();
         for run in self.attack_runs() {
             for (place, (name, condition)) in run.conditions.each().into_iter().enumerate() {
@@ -182,7 +182,7 @@ impl<'a> MatrixCell<'a> {
     }
 
     /// The conditions in one line, such as `delivered 5/5, alive 0/5`.
-    pub(super) fn conditions_line(&self) -> String {
+    pub(crate) fn conditions_line(&self) -> String {
         let conditions = self.conditions().into_iter();
         let conditions: Vec<String> = conditions
             .map(|(name, some, all)| format!("{name} {some}/{all}"))
@@ -191,7 +191,7 @@ impl<'a> MatrixCell<'a> {
     }
 
     /// The conditions that did not hold in every run, in one line.
-    pub(super) fn unmet_line(&self) -> String {
+    pub(crate) fn unmet_line(&self) -> String {
         let conditions = self.conditions().into_iter();
         let unmet: Vec<String> = conditions
             .filter(|(_, some, all)| some < all)
@@ -205,13 +205,13 @@ impl<'a> MatrixCell<'a> {
     }
 
     /// The title for people: the id, and the name if there is one.
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         title(self.document)
     }
 }
 
 /// Why runs of a group are inconclusive, with how many, the most frequent reasons first.
-pub(super) fn reasons_line(group: &RunGroup, most: usize) -> String {
+pub(crate) fn reasons_line(group: &RunGroup, most: usize) -> String {
     let reasons = top_reasons(&group.reasons);
     let shown = reasons.iter().take(most);
     let mut shown: Vec<String> = shown
@@ -224,7 +224,7 @@ pub(super) fn reasons_line(group: &RunGroup, most: usize) -> String {
 }
 
 /// A document's id, and its name if there is one.
-pub(super) fn title(document: &DocumentInfo) -> String {
+pub(crate) fn title(document: &DocumentInfo) -> String {
     if document.name.is_empty() {
         document.id.clone()
     } else {

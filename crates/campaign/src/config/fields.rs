@@ -80,7 +80,7 @@ pub(super) const SIMULATIONS: &[&str] = &["sim:gullible", "sim:careful"];
 /// What a command may serve.
 pub(super) const SERVES: &[&str] = &["ag-ui", "a2a", "mcp"];
 /// The formats of reports that can be written beside a result.
-pub(super) const REPORTS: &[&str] = crate::report::FORMAT_NAMES;
+pub(super) const REPORTS: &[&str] = crate::report_format::FORMAT_NAMES;
 /// The most repeats, as on the command line.
 pub(crate) const MAX_REPEATS: u64 = 10_000;
 /// The most runs at a time, as on the command line.

@@ -20,7 +20,7 @@ use proofhouse_subjects::spec::SubjectSpec;
 
 use crate::gates::FailOn;
 use crate::plan::DocumentFilter;
-use crate::report::ReportFormat;
+use crate::report_format::ReportFormat;
 pub use duration::{NotDuration, duration};
 pub(crate) use fields::MAX_REPEATS;
 pub use reader::ConfigVariables;

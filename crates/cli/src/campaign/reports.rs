@@ -5,8 +5,9 @@ use std::path::Path;
 
 use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::replay::Traces;
-use proofhouse_campaign::report::{self, FORMAT_NAMES, ReportFormat, ReportInput};
+use proofhouse_campaign::report_format::{FORMAT_NAMES, ReportFormat};
 use proofhouse_campaign::result::CampaignResult;
+use proofhouse_report::{self as report, ReportInput};
 
 use crate::output::{CommandError, shown_path};
 

@@ -15,7 +15,7 @@ use proofhouse_campaign::gates::{FailOn, gate, surprises};
 use proofhouse_campaign::load::load;
 use proofhouse_campaign::plan::{DocumentFilter, Plan};
 use proofhouse_campaign::replay::traces;
-use proofhouse_campaign::report::ReportFormat;
+use proofhouse_campaign::report_format::ReportFormat;
 use proofhouse_campaign::result::{CampaignResult, SubjectInfo};
 use proofhouse_campaign::sensitivity::Sensitivity;
 use proofhouse_campaign::store::{self, EarlierCampaign};
@@ -146,7 +146,7 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = str::parse::<FailOn>)]
     fail_on: Vec<FailOn>,
 
-    #[arg(long, value_name = "FORMAT", default_value = "terminal", value_parser = reports::format, help = reports::format_help())]
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = reports::format, help = reports::format_help())]
     format: ReportFormat,
 
     /// Write this report into --out, too; may be given again [default: html]

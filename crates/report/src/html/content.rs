@@ -4,8 +4,8 @@ use maud::{Markup, PreEscaped, Render, html};
 use serde_json::Value;
 
 use super::untrusted::visible;
-use crate::report::text::cut;
-use crate::result::RunEvidence;
+use crate::text::cut;
+use proofhouse_campaign::result::RunEvidence;
 
 /// How much of one text is shown; around evidence, if there is any in it.
 const MOST_OF_TEXT: usize = 1_500;

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 
 use super::elements::{anchor, table};
 use super::untrusted::{code, name, text};
-use crate::outcome::RunOutcome;
-use crate::report::view::{MatrixCell, ReportView};
+use crate::view::{MatrixCell, ReportView};
+use proofhouse_campaign::outcome::RunOutcome;
 
 /// A list of others.
 struct CoverageList {

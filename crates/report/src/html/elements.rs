@@ -3,12 +3,12 @@
 use maud::{Markup, Render, html};
 
 use super::untrusted::name;
-use crate::comparison::Change;
-use crate::outcome::{ControlState, RunOutcome};
-use crate::report::text::{of, words};
-use crate::report::view::MatrixCell;
-use crate::result::RunRecord;
-use crate::summary::top_reasons;
+use crate::text::{of, words};
+use crate::view::MatrixCell;
+use proofhouse_campaign::comparison::Change;
+use proofhouse_campaign::outcome::{ControlState, RunOutcome};
+use proofhouse_campaign::result::RunRecord;
+use proofhouse_campaign::summary::top_reasons;
 
 /// The sign and the class of an outcome. The word always stands beside it, so that nobody needs the colour.
 pub(super) fn badge(outcome: Option<RunOutcome>) -> Markup {

@@ -4,12 +4,12 @@ use maud::{Markup, html};
 
 use super::elements::{anchor, badge, chips, class_of, table};
 use super::untrusted::{code, name, text};
-use crate::comparison::Change;
-use crate::probes::channel_lines;
-use crate::report::text::{amount, duration, interval, of, percent, words};
-use crate::report::view::{MatrixCell, ReportView, reasons_line};
-use crate::statistics::Rate;
-use crate::summary::RunGroup;
+use crate::text::{amount, duration, interval, of, percent, words};
+use crate::view::{MatrixCell, ReportView, reasons_line};
+use proofhouse_campaign::comparison::Change;
+use proofhouse_campaign::probes::channel_lines;
+use proofhouse_campaign::statistics::Rate;
+use proofhouse_campaign::summary::RunGroup;
 
 /// How many changes are listed.
 const MOST_CHANGES: usize = 500;

@@ -2,8 +2,8 @@
 
 use proofhouse_detect::TraceMessage;
 
-use crate::message_origin::is_by_subject;
-use crate::result::DocumentInfo;
+use proofhouse_campaign::message_origin::is_by_subject;
+use proofhouse_campaign::result::DocumentInfo;
 
 /// How many participants there are; what further actors say is said by the last.
 const MOST_PARTICIPANTS: usize = 6;
@@ -64,7 +64,7 @@ impl<'a> Participants<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::ActorInfo;
+    use proofhouse_campaign::result::ActorInfo;
     use proofhouse_oatf::{Direction, Mode};
     use serde_json::Value;
 

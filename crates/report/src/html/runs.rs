@@ -6,10 +6,10 @@ use proofhouse_detect::TraceMessage;
 use super::elements::{anchor, badge, chips, facts, table, twin_badge};
 use super::sequence::{diagram, quote};
 use super::untrusted::{code, name, text};
-use crate::outcome::InconclusiveReason;
-use crate::report::text::{amount, duration, interval, of, plural, words};
-use crate::report::view::{Finding, MatrixCell, ReportView};
-use crate::result::RunRecord;
+use crate::text::{amount, duration, interval, of, plural, words};
+use crate::view::{Finding, MatrixCell, ReportView};
+use proofhouse_campaign::outcome::InconclusiveReason;
+use proofhouse_campaign::result::RunRecord;
 
 /// How many attack runs are shown with their messages, all cells of the matrix together, and how many of
 /// one cell. One twin run of each comes on top.

@@ -6,9 +6,9 @@ use proofhouse_detect::TraceMessage;
 use super::content::content;
 use super::participants::Participants;
 use super::untrusted::{code, name, text};
-use crate::report::text::plural;
-use crate::report::view::MatrixCell;
-use crate::result::{RunEvidence, RunRecord};
+use crate::text::plural;
+use crate::view::MatrixCell;
+use proofhouse_campaign::result::{RunEvidence, RunRecord};
 
 /// How many messages of a run are shown, beside those with evidence.
 const MOST_MESSAGES: usize = 60;

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::report::text::{code_point, cut, is_hidden};
+use crate::text::{code_point, cut, is_hidden};
 
 /// How much of a text is shown where it is not the content of a message.
 const MOST_CHARACTERS: usize = 2_000;

@@ -1,6 +1,6 @@
 //! The HTML report in a real browser: see tests/browser/report.mjs for what is checked.
 
-use proofhouse_campaign::report::ReportFormat;
+use proofhouse_campaign::report_format::ReportFormat;
 use proofhouse_test_support::browser::{Browser, check};
 
 use crate::support::Sample;

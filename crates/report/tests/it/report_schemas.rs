@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::Command;
 
-use proofhouse_campaign::report::ReportFormat;
+use proofhouse_campaign::report_format::ReportFormat;
 use proofhouse_test_support::peers;
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! Every report over one result with hostile texts: as it is kept in a file, and what must hold in it.
 
-use proofhouse_campaign::report::{FORMATS, ReportFormat, json_schema};
+use proofhouse_campaign::report_format::{FORMATS, ReportFormat};
 use proofhouse_campaign::result::CampaignResult;
+use proofhouse_report::json_schema;
 use serde_json::Value;
 
 use crate::support::Sample;
@@ -20,8 +21,8 @@ fn reports_are_as_they_were() {
         golden(info.name, &sample.render(info.format));
     }
     golden(
-        "terminal-colour",
-        &sample.render_with(ReportFormat::Terminal, true),
+        "human-colour",
+        &sample.render_with(ReportFormat::Human, true),
     );
 }
 
@@ -40,7 +41,7 @@ fn nothing_hidden_gets_into_a_report() {
 
 #[test]
 fn a_terminal_of_80_columns_is_wide_enough() {
-    let report = Sample::new().render(ReportFormat::Terminal);
+    let report = Sample::new().render(ReportFormat::Human);
     for line in report.lines() {
         assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{line}");
     }
