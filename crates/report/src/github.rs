@@ -11,8 +11,10 @@ const MOST_CHARACTERS: usize = 300;
 const MOST_ANNOTATIONS: usize = 200;
 
 pub(crate) fn render(view: &ReportView<'_>) -> String {
-    let mut annotations: Vec<(u8, String)> =
-        view.cells().filter_map(|cell| annotation(&cell)).collect();
+    let mut annotations: Vec<(u8, String)> = view
+        .cells()
+        .filter_map(|cell| annotation(view, &cell))
+        .collect();
     // GitHub shows only the first few of each kind, so the worst come first.
     annotations.sort_by_key(|(rank, _)| *rank);
     let mut out = String::new();
@@ -48,12 +50,13 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     out
 }
 
-fn annotation(cell: &MatrixCell<'_>) -> Option<(u8, String)> {
+fn annotation(view: &ReportView<'_>, cell: &MatrixCell<'_>) -> Option<(u8, String)> {
     let summary = cell.summary;
     let regressed = cell
         .change
         .is_some_and(|change| change.change.is_regression());
     let (rank, level) = match summary.outcome? {
+        RunOutcome::Exploited | RunOutcome::Partial if view.is_accepted(cell) => (4, "notice"),
         RunOutcome::Exploited => (u8::from(!regressed), "error"),
         RunOutcome::Partial => (2, "warning"),
         RunOutcome::Inconclusive => (3, "warning"),
@@ -61,7 +64,8 @@ fn annotation(cell: &MatrixCell<'_>) -> Option<(u8, String)> {
     };
     let findings = cell.findings();
     let finding = findings.first();
-    let number = finding.and_then(|finding| finding.info?.line).unwrap_or(1);
+    let number = finding.and_then(|finding| finding.info?.line);
+    let (file, number) = view.place_of(cell.document, number);
     let mut message = match summary.outcome? {
         RunOutcome::Inconclusive => {
             let unmet = cell.unmet_line();
@@ -95,10 +99,17 @@ fn annotation(cell: &MatrixCell<'_>) -> Option<(u8, String)> {
             }
         }
     }
+    if let Some(risk) = view.result.accepts(&cell.document.id, &cell.subject.name) {
+        message.push_str(&format!("\naccepted until {}", risk.until));
+    } else if cell.gave_way()
+        && let Some((place, what)) = cell.document.mitigation.parts().next()
+    {
+        message.push_str(&format!("\nfix: {place}: {}", cut(what, MOST_CHARACTERS)));
+    }
     let title = format!("{} on {}", cell.title(), cell.subject.name);
     let annotation = format!(
         "::{level} file={},line={number},title={}::{}",
-        property(&cell.document.path),
+        property(&file),
         property(&cut(&title, MOST_CHARACTERS)),
         escape(&message),
     );

@@ -35,8 +35,14 @@ pub struct ReportInput<'a> {
     pub traces: &'a BTreeMap<String, Vec<TraceMessage>>,
     /// What changed since an earlier campaign.
     pub comparison: Option<&'a Comparison>,
-    /// Whether the terminal report may have colour.
+    /// The file of the user that results of shipped documents point at, such as `proofhouse.yaml`.
+    pub config: Option<&'a str>,
+    /// The directory of the campaign, from where the user is.
+    pub directory: Option<&'a str>,
+    /// Whether the report for people may have colour.
     pub colour: bool,
+    /// How many columns the report for people has.
+    pub width: usize,
 }
 
 /// Makes a report.

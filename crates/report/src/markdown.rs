@@ -16,6 +16,9 @@ const MOST_BYTES: usize = 48 << 10;
 /// How much of a text is shown.
 const MOST_CHARACTERS: usize = 120;
 
+/// How much of a fix is shown.
+const MOST_OF_FIX: usize = 400;
+
 pub(crate) fn render(view: &ReportView<'_>) -> String {
     let mut out = String::new();
     let overall = &view.summary.overall;
@@ -58,7 +61,7 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     subjects(view, &mut out);
     changes(view, &mut out);
     remarks(view, &mut out);
-    let cells: Vec<MatrixCell<'_>> = view.cells().collect();
+    let cells: Vec<MatrixCell<'_>> = view.by_severity();
     let (bad, good): (Vec<_>, Vec<_>) = cells
         .iter()
         .partition(|cell| cell.summary.outcome.is_some_and(RunOutcome::gave_way));
@@ -192,6 +195,10 @@ fn remarks(view: &ReportView<'_>, out: &mut String) {
         let subject = escape(&line.subject);
         let _ = writeln!(out, "Channels read by {subject}: {}.\n", line.channels);
     }
+    for (risk, state, runs) in view.result.acceptances().take(MOST_ROWS) {
+        let sentence = escape_up_to(&state.sentence(risk, runs), MOST_OF_FIX);
+        let _ = writeln!(out, "{sentence}.\n");
+    }
     if !view.result.complete {
         out.push_str("**Incomplete:** not every planned run was made.\n\n");
     }
@@ -247,7 +254,7 @@ fn inconclusive(cell: &MatrixCell<'_>) -> String {
 }
 
 fn evidence(cells: &[&MatrixCell<'_>], out: &mut String) {
-    out.push_str("<details><summary>Evidence</summary>\n\n");
+    out.push_str("<details><summary>Evidence and fixes</summary>\n\n");
     for cell in cells.iter().take(MOST_ROWS) {
         for finding in cell.findings().iter().take(3) {
             if out.len() > MOST_BYTES {
@@ -271,6 +278,13 @@ fn evidence(cells: &[&MatrixCell<'_>], out: &mut String) {
             }
             out.push('\n');
         }
+        for (place, what) in cell.document.mitigation.parts() {
+            if out.len() > MOST_BYTES {
+                break;
+            }
+            let what = escape_up_to(what, MOST_OF_FIX);
+            let _ = writeln!(out, "  - Fix, {}: {what}", place.to_lowercase());
+        }
     }
     out.push_str("\n</details>\n\n");
 }
@@ -284,8 +298,13 @@ fn left_out(rows: usize, out: &mut String) {
 /// A text from outside: one line, cut, with everything that Markdown or HTML could take for its own
 /// written as a reference.
 fn escape(text: &str) -> String {
+    escape_up_to(text, MOST_CHARACTERS)
+}
+
+/// The same with a length of its own.
+fn escape_up_to(text: &str, most: usize) -> String {
     let mut escaped = String::new();
-    for c in line(&cut(text, MOST_CHARACTERS)).chars() {
+    for c in line(&cut(text, most)).chars() {
         if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | '-' | '/') {
             let _ = write!(escaped, "&#{};", u32::from(c));
         } else {

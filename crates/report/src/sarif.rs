@@ -25,10 +25,14 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
         match cell.summary.outcome {
             Some(RunOutcome::Exploited | RunOutcome::Partial) => {
                 let findings = cell.findings();
-                results.extend(findings.iter().map(|finding| result(&cell, Some(finding))));
+                results.extend(
+                    findings
+                        .iter()
+                        .map(|finding| result(view, &cell, Some(finding))),
+                );
                 // Some detectors of a whole run name no indicator.
                 if findings.is_empty() {
-                    results.push(result(&cell, None));
+                    results.push(result(view, &cell, None));
                 }
             }
             Some(RunOutcome::Inconclusive) => {
@@ -38,7 +42,7 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
                     "note"
                 };
                 let why = format!("inconclusive: {}", cell.unproved());
-                let mut told = notification(&cell, "inconclusive", level, &why);
+                let mut told = notification(view, &cell, "inconclusive", level, &why);
                 told["properties"] = json!({
                     "reason": cell.reason().map(InconclusiveReason::code),
                     "conditions": conditions(&cell),
@@ -111,6 +115,14 @@ fn rule(document: &DocumentInfo) -> Value {
         or_untitled(&name),
         or_untitled(&about),
     );
+    let fixes: Vec<String> = document
+        .mitigation
+        .parts()
+        .map(|(place, what)| format!("{place}: {}", visible(&cut(what, MOST_CHARACTERS))))
+        .collect();
+    if !fixes.is_empty() {
+        rule["help"] = json!({"text": format!("How to fix it.\n{}", fixes.join("\n"))});
+    }
     rule["properties"] = json!({"tags": tags});
     let severity = document.severity.as_deref();
     if let Some(level) = severity.and_then(|level| level.parse().ok()) {
@@ -119,7 +131,7 @@ fn rule(document: &DocumentInfo) -> Value {
     rule
 }
 
-fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
+fn result(view: &ReportView<'_>, cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
     let summary = cell.summary;
     let level = match summary.outcome {
         Some(RunOutcome::Exploited) => "error",
@@ -154,7 +166,7 @@ fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
         }
     }
     let number = finding.and_then(|finding| finding.info?.line);
-    let mut place = at_line(&cell.document.path, number);
+    let mut place = at_line(view.place_of(cell.document, number));
     if let Some(path) = evidence.and_then(|evidence| evidence.path.as_deref()) {
         place["logicalLocations"] = json!([{
             "name": line(&cut(indicator, MOST_CHARACTERS)),
@@ -180,12 +192,19 @@ fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
         "inconclusive": summary.attacks.inconclusive,
         "conditions": conditions(cell),
     });
+    if let Some(risk) = view.result.accepts(&cell.document.id, &cell.subject.name) {
+        result["suppressions"] = json!([{
+            "kind": "external",
+            "status": "accepted",
+            "justification": visible(&cut(&format!("{} (until {})", risk.reason, risk.until), MOST_CHARACTERS)),
+        }]);
+    }
     let recorded = finding.and_then(|finding| Some((finding, finding.run.trace.as_deref()?)));
     if let Some((finding, trace)) = recorded {
         let seq = finding.evidence.map_or(0, |evidence| evidence.seq);
         result["relatedLocations"] = json!([{
             "id": 1,
-            "physicalLocation": physical_location(trace, None),
+            "physicalLocation": physical_location(&in_directory(view, trace), None),
             "message": {"text": format!("message {seq} of the recording")},
         }]);
     }
@@ -200,6 +219,14 @@ fn result(cell: &MatrixCell<'_>, finding: Option<&Finding<'_>>) -> Value {
     result
 }
 
+/// A file of the campaign, from where the user is.
+fn in_directory(view: &ReportView<'_>, file: &str) -> String {
+    match view.input.directory {
+        Some(directory) => format!("{}/{file}", directory.trim_end_matches('/')),
+        None => file.to_owned(),
+    }
+}
+
 /// In how many runs each condition held.
 fn conditions(cell: &MatrixCell<'_>) -> Value {
     let conditions = cell.conditions().into_iter();
@@ -210,17 +237,22 @@ fn conditions(cell: &MatrixCell<'_>) -> Value {
     Value::Object(conditions.collect())
 }
 
-fn notification(cell: &MatrixCell<'_>, id: &str, level: &str, why: &str) -> Value {
+fn notification(
+    view: &ReportView<'_>,
+    cell: &MatrixCell<'_>,
+    id: &str,
+    level: &str,
+    why: &str,
+) -> Value {
     let text = format!("{} on {}: {why}", cell.document.id, cell.subject.name);
     let text = visible(&cut(&text, MOST_CHARACTERS));
-    let place = at_line(&cell.document.path, None);
+    let place = at_line(view.place_of(cell.document, None));
     sarif_log::notification(level, id, &text, Some(place))
 }
 
-/// A line of a file, the first if none is known: services show results at lines only.
-fn at_line(file: &str, number: Option<usize>) -> Value {
-    let region = json!({"startLine": number.unwrap_or(1).max(1)});
-    location(file, Some(region))
+/// A line of a file: services show results at lines only.
+fn at_line((file, number): (String, usize)) -> Value {
+    location(&file, Some(json!({"startLine": number})))
 }
 
 /// Whether a text is a time as the schema wants it: in UTC.

@@ -1,6 +1,7 @@
 //! Texts from outside on their way into reports: what cannot be seen is shown, what is long is cut; and
 //! numbers as people read them.
 
+use jiff::Timestamp;
 use unicode_width::UnicodeWidthChar;
 
 use proofhouse_campaign::statistics::Rate;
@@ -136,6 +137,23 @@ pub(crate) fn duration(milliseconds: u64) -> String {
     }
 }
 
+/// A time for people: `3 Feb 2026, 04:05 UTC`. What is no time stays as it is.
+pub(crate) fn clock_time(time: &str) -> String {
+    let parsed = time.parse::<Timestamp>();
+    parsed.map_or_else(
+        |_| time.to_owned(),
+        |time| time.strftime("%-d %b %Y, %H:%M UTC").to_string(),
+    )
+}
+
+/// How long it is from one time to another, if both are times.
+pub(crate) fn time_between(from: &str, to: &str) -> Option<String> {
+    let from: Timestamp = from.parse().ok()?;
+    let to: Timestamp = to.parse().ok()?;
+    let milliseconds = to.as_millisecond().checked_sub(from.as_millisecond())?;
+    Some(duration(u64::try_from(milliseconds).ok()?))
+}
+
 /// A number that may be large.
 pub(crate) fn amount(number: u64) -> String {
     match number {
@@ -181,6 +199,22 @@ mod tests {
         ] {
             assert_eq!(column(text, width), expected);
         }
+    }
+
+    #[test]
+    fn times_read_well() {
+        assert_eq!(
+            clock_time("2026-02-03T04:05:06.789Z"),
+            "3 Feb 2026, 04:05 UTC"
+        );
+        assert_eq!(clock_time("soon"), "soon");
+        let took = time_between("2026-02-03T04:05:06Z", "2026-02-03T04:06:07Z");
+        assert_eq!(took.as_deref(), Some("1 min 1 s"));
+        assert_eq!(
+            time_between("2026-02-03T04:05:06Z", "2026-02-03T04:05:05Z"),
+            None
+        );
+        assert_eq!(time_between("x", "y"), None);
     }
 
     #[test]

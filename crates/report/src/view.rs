@@ -1,15 +1,16 @@
 //! A result with what reports look up in it: counts, runs by document and subject, and findings.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::ReportInput;
 use proofhouse_campaign::comparison::CellComparison;
-use proofhouse_campaign::outcome::InconclusiveReason;
+use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::result::{
     CampaignResult, DocumentInfo, IndicatorInfo, IndicatorOutcome, RunEvidence, RunRecord,
     SubjectInfo,
 };
-use proofhouse_campaign::summary::{CampaignSummary, Cell, RunGroup, top_reasons};
+use proofhouse_campaign::summary::{CampaignSummary, Cell, RunGroup, tier_rank, top_reasons};
 
 /// A result, counted and indexed.
 pub(crate) struct ReportView<'a> {
@@ -90,6 +91,84 @@ impl<'a> ReportView<'a> {
         })
     }
 
+    /// Every document against every subject, the most severe first, and what got through before what did not.
+    pub(crate) fn by_severity(&self) -> Vec<MatrixCell<'_>> {
+        let mut cells: Vec<MatrixCell<'_>> = self.cells().collect();
+        cells.sort_by_key(|cell| {
+            let severity = severity_rank(cell.document.severity.as_deref());
+            (Reverse(severity), outcome_rank(cell.summary.outcome))
+        });
+        cells
+    }
+
+    /// What got through, the worst first: by severity, tier and rate. What is accepted comes after all else.
+    pub(crate) fn worst(&self) -> Vec<MatrixCell<'_>> {
+        let cells = self.cells();
+        let mut worst: Vec<MatrixCell<'_>> = cells.filter(MatrixCell::gave_way).collect();
+        worst.sort_by_key(|cell| {
+            let rate = cell.summary.attacks.success.value().unwrap_or_default();
+            (
+                self.is_accepted(cell),
+                Reverse(severity_rank(cell.document.severity.as_deref())),
+                Reverse(tier_rank(cell.summary.tier.as_deref())),
+                Reverse((rate * 1e6) as u64),
+            )
+        });
+        worst
+    }
+
+    /// A file that the user has and a line of it, for a finding in a document: the document itself, or where it is shipped with
+    /// the program the configuration that asks for it, or the copy that was kept.
+    pub(crate) fn place_of(
+        &self,
+        document: &DocumentInfo,
+        number: Option<usize>,
+    ) -> (String, usize) {
+        if !document.shipped {
+            return (document.path.clone(), number.unwrap_or(1).max(1));
+        }
+        let kept = self.input.directory.zip(document.kept.as_deref());
+        let kept =
+            kept.map(|(directory, kept)| format!("{}/{kept}", directory.trim_end_matches('/')));
+        let config = self.input.config.map(str::to_owned);
+        let file = config.or(kept).unwrap_or_else(|| document.path.clone());
+        (file, 1)
+    }
+
+    /// Whether somebody accepted what was found here.
+    pub(crate) fn is_accepted(&self, cell: &MatrixCell<'_>) -> bool {
+        let (document, subject) = (&cell.document.id, &cell.subject.name);
+        cell.gave_way() && self.result.accepts(document, subject).is_some()
+    }
+
+    /// How many attacks of each severity got through, and how many prove something; the most severe first.
+    pub(crate) fn severities(&self) -> Vec<(String, u64, u64)> {
+        let mut levels: Vec<(usize, String, u64, u64)> = Vec::new();
+        for cell in self.cells() {
+            let level = cell.document.severity.as_deref();
+            let rank = severity_rank(level);
+            // Levels that the format does not have stand together.
+            let name = if rank == 0 {
+                "unrated"
+            } else {
+                level.unwrap_or_default()
+            };
+            let known = levels.iter().position(|(known, ..)| *known == rank);
+            let place = known.unwrap_or_else(|| {
+                levels.push((rank, name.to_owned(), 0, 0));
+                levels.len() - 1
+            });
+            let counts = cell.summary.attacks.success.all > 0;
+            levels[place].2 += u64::from(cell.gave_way());
+            levels[place].3 += u64::from(counts);
+        }
+        levels.sort_by_key(|(rank, ..)| Reverse(*rank));
+        let levels = levels.into_iter();
+        levels
+            .map(|(_, name, some, all)| (name, some, all))
+            .collect()
+    }
+
     /// The names of all subjects, in the order of the columns.
     pub(crate) fn subject_names(&self) -> impl Iterator<Item = &str> {
         let subjects = self.result.subjects.iter();
@@ -105,6 +184,31 @@ impl<'a> ReportView<'a> {
 }
 
 impl<'a> MatrixCell<'a> {
+    /// Whether the attack got through, fully or in part.
+    pub(crate) fn gave_way(&self) -> bool {
+        self.summary.outcome.is_some_and(RunOutcome::gave_way)
+    }
+
+    /// What happened, in one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let success = &self.summary.attacks.success;
+        let runs = if success.all == 1 {
+            "in the one run that proves something".to_owned()
+        } else {
+            format!("in {} of {} runs", success.some, success.all)
+        };
+        let findings = self.findings();
+        let what = findings
+            .first()
+            .and_then(|finding| finding.info?.description.as_deref());
+        let what = what.map(|what| format!(": {}", what.trim().trim_end_matches('.')));
+        format!(
+            "The attack got through against {} {runs}{}.",
+            self.subject.name,
+            what.unwrap_or_default()
+        )
+    }
+
     /// What the indicators found in attack runs that got through: each indicator once.
     pub(crate) fn findings(&self) -> Vec<Finding<'a>> {
         let mut findings: Vec<Finding<'a>> = Vec::new();
@@ -139,6 +243,11 @@ impl<'a> MatrixCell<'a> {
                 });
             }
         }
+        // The worst of them says what happened.
+        findings.sort_by_key(|finding| {
+            let tier = finding.info.and_then(|info| info.tier.as_deref());
+            Reverse(tier_rank(tier))
+        });
         findings
     }
 
@@ -207,6 +316,24 @@ impl<'a> MatrixCell<'a> {
     /// The title for people: the id, and the name if there is one.
     pub(crate) fn title(&self) -> String {
         title(self.document)
+    }
+}
+
+/// How severe a level is; 0 for what the format does not have.
+pub(crate) fn severity_rank(level: Option<&str>) -> usize {
+    const LEVELS: [&str; 5] = ["informational", "low", "medium", "high", "critical"];
+    let place = LEVELS.iter().position(|known| Some(*known) == level);
+    place.map_or(0, |place| place + 1)
+}
+
+/// What people want to read first.
+fn outcome_rank(outcome: Option<RunOutcome>) -> u8 {
+    match outcome {
+        Some(RunOutcome::Exploited) => 0,
+        Some(RunOutcome::Partial) => 1,
+        Some(RunOutcome::Inconclusive) => 2,
+        Some(RunOutcome::Resisted) => 3,
+        None => 4,
     }
 }
 

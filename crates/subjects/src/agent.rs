@@ -284,7 +284,7 @@ impl LiveSubject for LiveAgent {
             }
             Shutdown {
                 tokens,
-                warnings: Vec::new(),
+                ..Shutdown::default()
             }
         })
     }

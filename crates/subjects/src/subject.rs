@@ -159,6 +159,8 @@ pub struct Shutdown {
     pub tokens: Option<u64>,
     /// What went wrong without spoiling the run.
     pub warnings: Vec<String>,
+    /// The end of what it wrote to its error output, if it has one.
+    pub stderr: Option<String>,
 }
 
 /// Why a subject cannot take part.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{self, Ran};
 
-const ATTACK: &str = r#"
+pub(crate) const ATTACK: &str = r#"
 oatf: "0.1"
 attack:
   id: T-100
@@ -26,7 +26,7 @@ attack:
   x-proofhouse: {prompt: "What is the weather in Oslo?", twin: t-100.twin.yaml}
 "#;
 
-const CONTROL: &str = r#"
+pub(crate) const CONTROL: &str = r#"
 oatf: "0.1"
 attack:
   id: T-101
@@ -44,7 +44,7 @@ attack:
 "#;
 
 /// An agent without a model. Its argument says what it does.
-const AGENT: &str = concat!(
+pub(crate) const AGENT: &str = concat!(
     include_str!("support/mcp_client.py"),
     r#"
 import re, sys, time
@@ -109,6 +109,8 @@ impl Bench {
             "run",
             document.to_str().unwrap(),
             "--no-config",
+            // What becomes of agents that are not wired up is what these tests are about.
+            "--no-preflight",
             "--command",
             &command,
         ];

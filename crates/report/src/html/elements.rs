@@ -4,11 +4,12 @@ use maud::{Markup, Render, html};
 
 use super::untrusted::name;
 use crate::text::{of, words};
-use crate::view::MatrixCell;
+use crate::view::{MatrixCell, severity_rank};
 use proofhouse_campaign::comparison::Change;
 use proofhouse_campaign::outcome::{ControlState, RunOutcome};
 use proofhouse_campaign::result::RunRecord;
 use proofhouse_campaign::summary::top_reasons;
+use proofhouse_detect::TraceMessage;
 
 /// The sign and the class of an outcome. The word always stands beside it, so that nobody needs the colour.
 pub(super) fn badge(outcome: Option<RunOutcome>) -> Markup {
@@ -86,6 +87,61 @@ pub(super) fn class_of(change: Change) -> &'static str {
     } else {
         ""
     }
+}
+
+/// What the filters tell cells by.
+pub(super) fn cell_class(cell: &MatrixCell<'_>) -> &'static str {
+    match cell.summary.outcome {
+        Some(RunOutcome::Exploited | RunOutcome::Partial) => "is-through",
+        Some(RunOutcome::Resisted) => "is-resisted",
+        Some(RunOutcome::Inconclusive) | None => "is-unproved",
+    }
+}
+
+/// The severity of a document.
+pub(super) fn severity_chip(severity: Option<&str>) -> Markup {
+    let class = match severity_rank(severity) {
+        4.. => "bad",
+        3 => "warn",
+        _ => "",
+    };
+    html! { span class={ "chip " (class) } { (name(severity.unwrap_or("unrated"))) } }
+}
+
+/// The tool that a message is about: the one it names, or for an answer the one that was called last.
+pub(super) fn tool_of<'m>(
+    messages: &'m [TraceMessage],
+    message: &'m TraceMessage,
+) -> Option<&'m str> {
+    let named = |message: &'m TraceMessage| {
+        let content = &message.content;
+        let names = ["/name", "/params/name", "/toolCallName"];
+        names
+            .iter()
+            .find_map(|pointer| content.pointer(pointer)?.as_str())
+    };
+    let is_call = |operation: &str| {
+        matches!(operation, "tools/call" | "prompts/get") || operation.starts_with("tool_call")
+    };
+    if !is_call(&message.operation) {
+        return None;
+    }
+    named(message).or_else(|| {
+        let earlier = messages.iter().filter(|one| {
+            one.sequence < message.sequence
+                && one.actor == message.actor
+                && one.operation == message.operation
+        });
+        earlier.filter_map(named).next_back()
+    })
+}
+
+/// Where the page shows a message of a run, by the place of the run among those of its cell.
+pub(super) fn message_anchor(cell: &MatrixCell<'_>, run: usize, sequence: u64) -> String {
+    format!(
+        "message-{}-{}-{run}-{sequence}",
+        cell.document_number, cell.subject_number
+    )
 }
 
 /// Where the page tells of a document against a subject, by their numbers.

@@ -8,6 +8,7 @@
 mod content;
 mod coverage;
 mod elements;
+mod findings;
 mod overview;
 mod participants;
 mod runs;
@@ -16,7 +17,7 @@ mod untrusted;
 
 use maud::{Markup, PreEscaped, html};
 
-use super::text::plural;
+use super::text::{clock_time, interval, percent, plural, time_between};
 use super::view::ReportView;
 use elements::facts;
 use untrusted::{name, text};
@@ -43,10 +44,11 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
                 style { "\n" (PreEscaped(STYLE)) } "\n"
             } "\n"
             body { "\n"
-                a.skip href="#matrix" { "Skip to the matrix" } "\n"
+                a.skip href="#findings" { "Skip to the findings" } "\n"
                 (header(view))
                 (navigation(view))
                 main { "\n"
+                    (findings::section(view))
                     (overview::subjects(view))
                     (overview::matrix(view))
                     (overview::changes(view))
@@ -55,8 +57,8 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
                     (runs::section(view))
                 } "\n"
                 footer { p {
-                    "Made by proofhouse " (text(&view.result.proofhouse)) ". Everything in this file came from \
-                     documents, subjects and models: it is shown, never run."
+                    "Made by proofhouse " (text(&view.result.proofhouse)) ". Everything in this file came from attacks, \
+                     agents and models. It is shown and never run."
                 } } "\n"
             } "\n"
         } "\n"
@@ -67,11 +69,10 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
 fn header(view: &ReportView<'_>) -> Markup {
     let overall = &view.summary.overall;
     let verdict = match (overall.documents_exploited, overall.documents_counted) {
-        (0, 0) => "Nothing is proved: no attack reached a subject.".to_owned(),
+        (0, 0) => "Nothing is proved: no attack reached the agent.".to_owned(),
         (0, all) => format!("None of {} got through.", plural(all, "attack")),
         (some, all) => format!("{some} of {} got through.", plural(all, "attack")),
     };
-    let ended = view.result.finished_at.as_deref().unwrap_or("not yet");
     let simulations = view.simulations();
     let regressions = view
         .input
@@ -81,17 +82,8 @@ fn header(view: &ReportView<'_>) -> Markup {
         header { "\n"
             h1 { "Proofhouse report" } "\n"
             p.lead { (verdict) } "\n"
-            (facts(&[
-                ("Documents", html! { (view.result.documents.len()) }),
-                ("Subjects", html! { (view.result.subjects.len()) }),
-                ("Runs each", html! { (view.result.repeats) }),
-                ("Unproved", html! { (overall.documents_unproved) }),
-                ("Flaky", html! { (overall.flaky) }),
-                ("Spared runs", html! { (view.result.spared) }),
-                ("Seed", html! { (view.result.seed) }),
-                ("Began", text(&view.result.started_at)),
-                ("Ended", text(ended)),
-            ]))
+            (findings::roll_up(view))
+            (facts(&facts_of_campaign(view)))
             @if !view.result.complete {
                 p.notice { strong { "Incomplete." } " Not every planned run was made." } "\n"
             }
@@ -115,10 +107,42 @@ fn header(view: &ReportView<'_>) -> Markup {
     }
 }
 
+fn facts_of_campaign(view: &ReportView<'_>) -> Vec<(&'static str, Markup)> {
+    let (result, overall) = (view.result, &view.summary.overall);
+    let success = &overall.attacks.success;
+    let mut facts = vec![
+        (
+            "Attack success rate",
+            html! { (percent(success)) " (95% interval " (interval(success)) ")" },
+        ),
+        ("Attacks", html! { (result.documents.len()) }),
+        ("Agents tested", html! { (result.subjects.len()) }),
+        ("Runs per attack", html! { (result.repeats) }),
+        (
+            "Inconclusive attacks",
+            html! { (overall.documents_unproved) },
+        ),
+        ("Flaky attacks", html! { (overall.flaky) }),
+    ];
+    if result.spared > 0 {
+        facts.push(("Runs left out", html! { (result.spared) }));
+    }
+    facts.push(("Random seed", html! { (result.seed) }));
+    facts.push(("Started", text(&clock_time(&result.started_at))));
+    let took = result.finished_at.as_deref();
+    let took = took.and_then(|end| time_between(&result.started_at, end));
+    facts.push((
+        "Took",
+        html! { (took.unwrap_or_else(|| "not finished".to_owned())) },
+    ));
+    facts
+}
+
 fn navigation(view: &ReportView<'_>) -> Markup {
     let sections = [
-        ("subjects", "Subjects", true),
-        ("matrix", "Matrix", true),
+        ("findings", "Findings", true),
+        ("subjects", "Agents", true),
+        ("matrix", "All attacks", true),
         ("changes", "Changes", view.input.comparison.is_some()),
         ("categories", "Categories", true),
         ("coverage", "Coverage", true),

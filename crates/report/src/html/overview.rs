@@ -1,11 +1,13 @@
 //! The tables at the top: subjects, the matrix of documents and subjects, changes, and categories.
 
+use std::cmp::Reverse;
+
 use maud::{Markup, html};
 
-use super::elements::{anchor, badge, chips, class_of, table};
+use super::elements::{anchor, badge, cell_class, chips, class_of, severity_chip, table};
 use super::untrusted::{code, name, text};
 use crate::text::{amount, duration, interval, of, percent, words};
-use crate::view::{MatrixCell, ReportView, reasons_line};
+use crate::view::{MatrixCell, ReportView, reasons_line, severity_rank};
 use proofhouse_campaign::comparison::Change;
 use proofhouse_campaign::probes::channel_lines;
 use proofhouse_campaign::statistics::Rate;
@@ -16,8 +18,8 @@ const MOST_CHANGES: usize = 500;
 
 pub(super) fn subjects(view: &ReportView<'_>) -> Markup {
     let headings = [
-        "Subject",
-        "Documents that got through",
+        "Agent",
+        "Attacks that got through",
         "Attack success",
         "95% interval",
         "Inconclusive",
@@ -43,10 +45,10 @@ pub(super) fn subjects(view: &ReportView<'_>) -> Markup {
         }
     };
     html! {
-        section #subjects { h2 { "Subjects" } "\n"
-            (table("Subjects", &headings, &rows))
+        section #subjects { h2 { "Agents tested" } "\n"
+            (table("Agents tested", &headings, &rows))
             @for line in channel_lines(&view.result.probes) {
-                p.note { "Channels read by " (name(&line.subject)) ": " (text(&line.channels)) "." } "\n"
+                p.note { "Fields that " (name(&line.subject)) " reads: " (text(&line.channels)) "." } "\n"
             }
             p.note {
                 "Attack success counts runs that prove something. A run has resisted only if all six conditions held: \
@@ -92,17 +94,46 @@ fn rate_with_bar(rate: &Rate) -> Markup {
 }
 
 pub(super) fn matrix(view: &ReportView<'_>) -> Markup {
-    let mut headings = vec![html! { "Document" }];
+    let mut headings = vec![html! { "Attack" }];
     headings.extend(view.subject_names().map(name));
     let cells: Vec<MatrixCell<'_>> = view.cells().collect();
-    let rows = html! {
-        @for row in cells.chunk_by(|one, next| one.document_number == next.document_number) {
-            (matrix_row(row))
-        }
-    };
+    let rows = cells.chunk_by(|one, next| one.document_number == next.document_number);
+    let mut rows: Vec<&[MatrixCell<'_>]> = rows.collect();
+    rows.sort_by_key(|row| {
+        let first = row.first();
+        let severity = first.and_then(|cell| cell.document.severity.as_deref());
+        let through = row.iter().any(MatrixCell::gave_way);
+        (Reverse(severity_rank(severity)), Reverse(through))
+    });
+    let rows = html! { @for row in rows { (matrix_row(row)) } };
     html! {
-        section #matrix { h2 { "Matrix" } "\n"
-            (table("Documents and subjects", &headings, &rows))
+        section #matrix { h2 { "All attacks" } "\n"
+            (filters())
+            (table("Attacks and agents", &headings, &rows))
+        } "\n"
+    }
+}
+
+/// Which attacks are shown. The style does the work, so that no script has to.
+fn filters() -> Markup {
+    let choices = [
+        ("show-all", "All"),
+        ("show-through", "Got through"),
+        ("show-unproved", "Inconclusive"),
+        ("show-resisted", "Resisted"),
+    ];
+    html! {
+        fieldset.filters {
+            legend { "Show" }
+            @for (id, label) in choices {
+                label for=(id) {
+                    input type="radio" name="show" id=(id) checked[id == "show-all"];
+                    " " (label)
+                }
+            }
+        } "\n"
+        p.note {
+            "The filter also applies to the runs below. To search, use your browser's search: it opens folded messages."
         } "\n"
     }
 }
@@ -113,14 +144,15 @@ fn matrix_row(cells: &[MatrixCell<'_>]) -> Markup {
         return html! {};
     };
     let category = document.category.as_deref().unwrap_or("no category");
+    let mut classes: Vec<&str> = cells.iter().map(cell_class).collect();
+    classes.sort_unstable();
+    classes.dedup();
     html! {
-        tr {
+        tr class=(classes.join(" ")) {
             th scope="row" {
+                (severity_chip(document.severity.as_deref())) " "
                 (code(&document.id)) " " (name(&document.name)) br;
-                small {
-                    (name(&words(category)))
-                    @if let Some(severity) = &document.severity { " · " (text(severity)) }
-                }
+                small { (name(&words(category))) }
             }
             @for cell in cells { (matrix_data(cell)) }
         } "\n"
@@ -183,7 +215,7 @@ pub(super) fn changes(view: &ReportView<'_>) -> Markup {
                 }
             } "\n"
             @if !changed.is_empty() || !comparison.subjects.is_empty() {
-                (table("Changes", &["Change", "Document", "Subject", "Before", "Now", "p", "p, of all"], &rows))
+                (table("Changes", &["Change", "Attack", "Agent", "Before", "Now", "p", "p, of all"], &rows))
                 @if changed.len() > MOST_CHANGES {
                     p.note { (changed.len() - MOST_CHANGES) " more are left out." } "\n"
                 }
@@ -205,8 +237,8 @@ fn rate_with_interval(rate: Option<&Rate>) -> Markup {
 pub(super) fn categories(view: &ReportView<'_>) -> Markup {
     let headings = [
         "Category",
-        "Subject",
-        "Documents that got through",
+        "Agent",
+        "Attacks that got through",
         "Attack success",
         "95% interval",
         "Inconclusive",

@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 use proofhouse_detect::TraceMessage;
 
-use super::elements::{anchor, badge, chips, facts, table, twin_badge};
+use super::elements::{anchor, badge, cell_class, chips, facts, table, twin_badge};
+use super::findings::fix;
 use super::sequence::{diagram, quote};
 use super::untrusted::{code, name, text};
 use crate::text::{amount, duration, interval, of, plural, words};
@@ -76,7 +77,7 @@ fn article(view: &ReportView<'_>, cell: &MatrixCell<'_>, budget: &mut ShownBudge
     let anchor = anchor(cell.document_number, cell.subject_number);
     let document = cell.document;
     html! {
-        article id=(anchor) aria-labelledby={ (anchor) "-title" } { "\n"
+        article id=(anchor) class={ "cell " (cell_class(cell)) } aria-labelledby={ (anchor) "-title" } { "\n"
             h3 id={ (anchor) "-title" } {
                 (code(&document.id)) " " (name(&document.name)) " "
                 span.muted { "against" } " " (name(&cell.subject.name))
@@ -87,6 +88,7 @@ fn article(view: &ReportView<'_>, cell: &MatrixCell<'_>, budget: &mut ShownBudge
             }
             (facts(&facts_of_cell(cell)))
             (findings(&cell.findings()))
+            (fix(cell))
             (runs(view, cell, budget))
             @if cell.runs.len() > MOST_RUNS_OF_CELL {
                 p.note { (cell.runs.len() - MOST_RUNS_OF_CELL) " more runs are left out." } "\n"
@@ -197,12 +199,17 @@ fn runs(view: &ReportView<'_>, cell: &MatrixCell<'_>, budget: &mut ShownBudget) 
                 Some(_) if !has_room => RunMessages::LeftOut,
                 Some(messages) => RunMessages::Recorded(messages),
             };
-            (budget.spend(details(cell, run, &messages)))
+            (budget.spend(details(cell, run, position, &messages)))
         }
     }
 }
 
-fn details(cell: &MatrixCell<'_>, run: &RunRecord, messages: &RunMessages<'_>) -> Markup {
+fn details(
+    cell: &MatrixCell<'_>,
+    run: &RunRecord,
+    position: usize,
+    messages: &RunMessages<'_>,
+) -> Markup {
     html! {
         details.run {
             summary {
@@ -217,7 +224,7 @@ fn details(cell: &MatrixCell<'_>, run: &RunRecord, messages: &RunMessages<'_>) -
             (facts(&facts_of_run(run)))
             (indicators(run))
             @match messages {
-                RunMessages::Recorded(messages) => { (diagram(cell, run, messages)) }
+                RunMessages::Recorded(messages) => { (diagram(cell, run, position, messages)) }
                 RunMessages::Missing => { p.note { "No messages were recorded." } "\n" }
                 RunMessages::LeftOut => {
                     p.note { "The messages are left out to keep this file small; the recording has them." } "\n"
@@ -232,10 +239,10 @@ fn facts_of_run(run: &RunRecord) -> Vec<(&'static str, Markup)> {
     let mut facts = vec![
         ("Run", code(&run.id)),
         (
-            "Exposure",
+            "Payload",
             html! {
-                @if !run.reached { "not " }
-                "reached: " (delivered) " of " (carriers) " carriers delivered"
+                @if run.reached { "sent" } @else { "not sent" }
+                " in " (delivered) " of " (plural(carriers, "place"))
             },
         ),
     ];
@@ -265,6 +272,9 @@ fn facts_of_run(run: &RunRecord) -> Vec<(&'static str, Markup)> {
     }
     let warnings = run.warnings.iter().take(MOST_EVIDENCE);
     facts.extend(warnings.map(|warning| ("Warning", text(warning))));
+    if let Some(stderr) = &run.stderr {
+        facts.push(("The end of its stderr", text(stderr)));
+    }
     if let Some(trace) = &run.trace {
         facts.push(("Recording", code(trace)));
     }

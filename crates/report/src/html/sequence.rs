@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use proofhouse_detect::TraceMessage;
 
 use super::content::content;
+use super::elements::{message_anchor, tool_of};
 use super::participants::Participants;
 use super::untrusted::{code, name, text};
 use crate::text::plural;
@@ -14,7 +15,12 @@ use proofhouse_campaign::result::{RunEvidence, RunRecord};
 const MOST_MESSAGES: usize = 60;
 
 /// The messages in order.
-pub(super) fn diagram(cell: &MatrixCell<'_>, run: &RunRecord, messages: &[TraceMessage]) -> Markup {
+pub(super) fn diagram(
+    cell: &MatrixCell<'_>,
+    run: &RunRecord,
+    position: usize,
+    messages: &[TraceMessage],
+) -> Markup {
     let participants = Participants::new(&cell.subject.name, cell.document, messages);
     let steps = messages
         .iter()
@@ -26,17 +32,32 @@ pub(super) fn diagram(cell: &MatrixCell<'_>, run: &RunRecord, messages: &[TraceM
         div.sequence style={ "--lanes:" (participants.names.len()) } { "\n"
             div.lanes {
                 @for (number, participant) in participants.names.iter().enumerate() {
-                    @let role = if number == 0 { "subject" } else { "actor" };
-                    div class={ "lane " (role) } { b { (text(participant)) } small { (role) } }
+                    @let role = if number == 0 { "agent" } else { "attacker" };
+                    div class={ "lane " (role) } { b { (text(shown_name(participant))) } small { (role) } }
                 }
             } "\n"
             ol { "\n"
-                @for (_, (message, evidence)) in &shown { (step(&participants, message, evidence)) }
+                @for (_, (message, evidence)) in &shown {
+                    @let id = message_anchor(cell, position, message.sequence);
+                    (step(&participants, message, evidence, tool_of(messages, message), &id))
+                }
             } "\n"
         } "\n"
         @if !left_out.is_empty() {
             p.note { (plural(left_out.len() as u64, "message")) " left out." } "\n"
         }
+    }
+}
+
+/// What single actors and phases are called that their document does not name.
+const UNNAMED: &str = "default";
+
+/// The name of a participant for people.
+fn shown_name(participant: &str) -> &str {
+    if participant == UNNAMED {
+        "attacker"
+    } else {
+        participant
     }
 }
 
@@ -54,6 +75,8 @@ fn step(
     participants: &Participants<'_>,
     message: &TraceMessage,
     evidence: &[&RunEvidence],
+    tool: Option<&str>,
+    id: &str,
 ) -> Markup {
     let arrow = participants.arrow(message);
     let (low, high) = (arrow.from.min(arrow.to), arrow.from.max(arrow.to));
@@ -66,23 +89,23 @@ fn step(
     };
     let participant = |number: usize| {
         let name = participants.names.get(number).copied();
-        text(name.unwrap_or_default())
+        text(shown_name(name.unwrap_or_default()))
     };
     let (content, is_marked) = content(&message.content, evidence);
     let has_evidence = !evidence.is_empty();
     html! {
-        li class={ "step" @if has_evidence { " found" } } {
+        li id=(id) class={ "step" @if has_evidence { " found" } } {
             details open[has_evidence] {
                 summary {
                     span class={ "arrow " (points) }
                         style={ "grid-column:" (low + 1) "/" (high + 2) ";--span:" (high - low + 1) } {
                         span.label {
                             span.number { (message.sequence) } " "
-                            b { (name(&message.operation)) } " "
+                            b { (name(&message.operation)) @if let Some(tool) = tool { " " (name(tool)) } } " "
                             small {
                                 (name(message.protocol.as_str()))
                                 @if let Some(direction) = message.direction { " · " (direction.as_str()) }
-                                @if let Some(phase) = &message.phase { " · " (text(phase)) }
+                                @if let Some(phase) = message.phase.as_deref().filter(|phase| *phase != UNNAMED) { " · " (text(phase)) }
                             }
                             @if has_evidence { " " span.chip.bad { "evidence" } }
                         }

@@ -47,6 +47,9 @@ impl Sample {
                 traces: &self.traces,
                 comparison: Some(&self.comparison),
                 colour,
+                width: 80,
+                config: None,
+                directory: Some("results"),
             },
         )
     }

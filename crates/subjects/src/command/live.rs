@@ -62,8 +62,9 @@ impl LiveCommand {
 
     async fn leave(mut self: Box<Self>) -> Shutdown {
         let mut warnings: Vec<String> = self.watch.reason().into_iter().collect();
+        let mut stderr = None;
         if let Some(process) = self.process.take() {
-            process.end().await;
+            stderr = process.end().await;
         }
         let mark = self.mark.clone();
         let left = tokio::task::spawn_blocking(move || kill_marked(MARK, &mark)).await;
@@ -81,6 +82,7 @@ impl LiveCommand {
         Shutdown {
             tokens: None,
             warnings,
+            stderr,
         }
     }
 }
