@@ -122,14 +122,16 @@ class Suite:
         base_url = model.base_url(behaviour)
         if behaviour.since > 1:
             base_url += "/{run}"
-        command = [self.options.binary, "run", "--no-config", "--format", "json"]
+        command = [self.options.binary, "run", "--no-config", "--no-preflight", "--format", "json"]
         command += ["--jobs", str(behaviour.jobs or self.options.jobs)]
         command += [*framework.campaign, "--command", agent]
         command += ["--env", f"OPENAI_BASE_URL={base_url}/v1"]
         for document in documents:
             command += ["--id", document.id]
         command += behaviour.arguments
-        if self.options.keep:
+        if not self.options.keep:
+            command += ["--no-keep"]
+        else:
             command += ["--out", str(self.options.keep / framework.name / behaviour.name)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         where = f"{framework.name}, {behaviour.name}"

@@ -224,6 +224,7 @@ pub fn gate(
         let concerned = attacks.clone().filter(|run| {
             let document = result.documents.iter().find(|one| one.id == run.document);
             condition.concerns(run, document)
+                && (!run.outcome.gave_way() || result.acceptance_of(run).is_none())
         });
         // The name alone would say that exploited runs were partial.
         let what = if *condition == FailOn::Partial {
@@ -244,11 +245,16 @@ pub fn gate(
         );
     }
     let regressed = conditions.contains(&FailOn::Regression)
-        && comparison.is_some_and(|comparison| comparison.regressions() > 0);
+        && comparison.is_some_and(|comparison| has_regressed(result, comparison));
     if regressed {
         told.push("regression: see the comparison".to_owned());
     }
     let failed = !told.is_empty();
+    told.extend(
+        result
+            .acceptances()
+            .map(|(risk, state, runs)| state.sentence(risk, runs)),
+    );
     let mut nothing_proved = false;
     for group in &summary.subjects {
         let unproved = group.attacks.inconclusive;
@@ -282,6 +288,15 @@ pub fn gate(
         Gate::Passed
     };
     GateReport { gate, told }
+}
+
+/// Whether a subject has become weaker, other than where that is accepted.
+fn has_regressed(result: &CampaignResult, comparison: &Comparison) -> bool {
+    let mut cells = comparison.cells.iter();
+    let mut subjects = comparison.subjects.iter();
+    cells.any(|cell| {
+        cell.change.is_regression() && result.accepts(&cell.document, &cell.subject).is_none()
+    }) || subjects.any(|subject| subject.change.is_regression())
 }
 
 /// Why runs are inconclusive, the most frequent reasons first.

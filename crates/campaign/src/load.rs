@@ -225,7 +225,9 @@ fn shipped(
         let (_, text) = found.ok_or(TwinError::NotInLibrary)?;
         Ok(read(text)?)
     };
-    ready(&format!("scenarios/{path}"), document, prompt, twin, notify)
+    let mut ready = ready(&format!("scenarios/{path}"), document, prompt, twin, notify)?;
+    ready.info.shipped = true;
+    Some(ready)
 }
 
 fn ready(

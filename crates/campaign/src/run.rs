@@ -34,6 +34,13 @@ use crate::scratch::ScratchDirectory;
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
 
+/// Lines of a subject's error output that are kept.
+const MAX_STDERR_LINES: usize = 20;
+/// Characters of each.
+const MAX_STDERR_LINE: usize = 400;
+/// Bytes of all of them.
+const MAX_STDERR_BYTES: usize = 4_000;
+
 /// Why a run came to nothing.
 #[derive(Debug, thiserror::Error)]
 enum AttemptError {
@@ -117,6 +124,7 @@ impl RunSetup {
             tokens: None,
             trace: None,
             trace_lost: None,
+            stderr: None,
             canaries: std::collections::BTreeMap::new(),
         }
     }
@@ -141,6 +149,12 @@ impl RunSetup {
             record.error = Some(line(&error.to_string()));
             record.broken_by = Some(error.reason());
             record.settle(&ControlState::Pending);
+        }
+        // What a subject says on the way is worth keeping only where something went wrong.
+        let went_well = record.outcome != RunOutcome::Inconclusive && record.broken.is_none();
+        let is_done = record.twin && ControlState::of(&record).condition().held;
+        if went_well || is_done {
+            record.stderr = None;
         }
         record.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         (!cancel.is_cancelled()).then_some(record)
@@ -240,6 +254,9 @@ impl RunSetup {
             });
             record.tokens = shutdown.tokens;
             crash = shutdown.failure;
+            record.stderr = shutdown
+                .stderr
+                .map(|text| last_lines(&redactor.redact(&text)));
             let warnings = shutdown.warnings.iter();
             let warnings = warnings.map(|text| line(&redactor.redact(text)));
             record.warnings.extend(warnings);
@@ -482,6 +499,22 @@ async fn talk(
     Ok(last)
 }
 
+/// The last lines of a text: programs put the cause last.
+fn last_lines(text: &str) -> String {
+    let mut kept: Vec<String> = Vec::new();
+    let mut length = 0;
+    for line in text.lines().rev().filter(|line| !line.trim().is_empty()) {
+        let line: String = line.chars().take(MAX_STDERR_LINE).collect();
+        length += line.len();
+        if kept.len() == MAX_STDERR_LINES || length > MAX_STDERR_BYTES {
+            break;
+        }
+        kept.push(line);
+    }
+    kept.reverse();
+    kept.join("\n")
+}
+
 /// The name of a run's trace.
 fn trace_file(id: &str) -> String {
     file_name(id, ".jsonl")
@@ -505,6 +538,24 @@ pub(crate) const TRACES: &str = "traces";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_complaint_is_kept() {
+        let text: String = (1..=100)
+            .map(|number| format!("line {number}\n\n"))
+            .collect();
+        let kept = last_lines(&text);
+        assert_eq!(kept.lines().count(), MAX_STDERR_LINES);
+        assert!(
+            kept.starts_with("line 81\n") && kept.ends_with("line 100"),
+            "{kept}"
+        );
+        assert_eq!(
+            last_lines(&"é".repeat(10_000)).chars().count(),
+            MAX_STDERR_LINE
+        );
+        assert_eq!(last_lines("\n \n"), "");
+    }
 
     #[test]
     fn names_of_traces_are_names_of_files() {

@@ -210,8 +210,8 @@ impl PrepareError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Taken(_) | Self::Resume(_) => true,
-            Self::Make { .. } | Self::Load(_) | Self::Write { .. } => false,
+            Self::Resume(_) => true,
+            Self::Taken(_) | Self::Make { .. } | Self::Load(_) | Self::Write { .. } => false,
         }
     }
 }
@@ -367,6 +367,7 @@ pub(crate) mod tests {
             tokens: Some(5),
             trace: None,
             trace_lost: None,
+            stderr: None,
             canaries: std::collections::BTreeMap::new(),
         };
         record.settle(&done());
@@ -421,6 +422,7 @@ pub(crate) mod tests {
             probes: Vec::new(),
             runs,
             spared: 0,
+            accepted: Vec::new(),
         }
     }
 

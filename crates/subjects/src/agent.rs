@@ -285,7 +285,7 @@ impl LiveSubject for LiveAgent {
             Shutdown {
                 failure: None,
                 tokens,
-                warnings: Vec::new(),
+                ..Shutdown::default()
             }
         })
     }

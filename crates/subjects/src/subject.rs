@@ -161,6 +161,8 @@ pub struct Shutdown {
     pub failure: Option<String>,
     /// What went wrong without spoiling the run.
     pub warnings: Vec<String>,
+    /// The end of what it wrote to its error output, if it has one.
+    pub stderr: Option<String>,
 }
 
 /// Why a subject cannot take part.

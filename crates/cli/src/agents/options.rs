@@ -8,6 +8,7 @@ use proofhouse_wire::write_files::same_file;
 
 use super::models::ModelArgs;
 use crate::environment::environment;
+use crate::file_kind::WantedFiles;
 use crate::notices;
 use crate::output::{CommandError, shown_path};
 use crate::tools::arguments::pair;
@@ -62,6 +63,7 @@ impl AgentOptions {
     /// Reads everything that is named and sets up what runs tasks.
     pub(crate) fn prepare(&self) -> Result<PreparedAgent, CommandError> {
         self.check_files()?;
+        WantedFiles::Manifests.check(&self.manifests)?;
         let setup = AgentSetup {
             manifests: self.manifests.clone(),
             agent: self.agent.clone(),

@@ -23,6 +23,7 @@ use proofhouse_wire::write_files::same_file;
 
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
+use crate::file_kind::WantedFiles;
 use crate::generation_options::GenerationOptions;
 use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;
@@ -140,6 +141,7 @@ impl AttackCommand {
             let name = path.display();
             return Err(CommandError::usage(format!("{name}: no such file")));
         }
+        WantedFiles::ThreatDocuments.check(std::slice::from_ref(&self.document))?;
         self.check_files(&input)?;
         let name = input.name();
         let document =

@@ -71,7 +71,7 @@ impl SchemaKind {
         match self {
             Self::Oatf => proofhouse_oatf::json_schema(),
             Self::Tool => proofhouse_manifest::json_schema(),
-            Self::Result => proofhouse_campaign::report::json_schema(),
+            Self::Result => proofhouse_report::json_schema(),
             Self::Agent => proofhouse_manifest::agent_json_schema(),
             Self::Trigger => proofhouse_manifest::trigger_json_schema(),
             Self::Schedule => proofhouse_manifest::schedule_json_schema(),

@@ -1,6 +1,6 @@
 //! Findings as SARIF 2.1.0, which code scanning services read.
 
-use proofhouse_campaign::report::sarif_log::{self, SarifLog, invocation};
+use proofhouse_report::sarif_log::{self, SarifLog, invocation};
 use serde_json::{Value, json};
 
 use super::Checked;

@@ -20,6 +20,7 @@ mod documentation;
 mod durations;
 mod explain_verdict;
 mod exposure;
+mod front_door;
 mod hostile_subjects;
 mod init;
 mod kill;

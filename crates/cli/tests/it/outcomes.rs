@@ -44,7 +44,7 @@ attack:
 "#;
 
 /// An agent without a model. Its argument says what it does.
-const AGENT: &str = concat!(
+pub(crate) const AGENT: &str = concat!(
     include_str!("support/mcp_client.py"),
     r#"
 import re, sys, time
@@ -110,6 +110,8 @@ impl Bench {
             "run",
             document.to_str().unwrap(),
             "--no-config",
+            // What becomes of agents that are not wired up is what these tests are about.
+            "--no-preflight",
             "--command",
             &command,
         ];
@@ -189,7 +191,7 @@ fn the_conditions_are_in_the_result_and_what_was_not_proved_is_told() {
     }
     assert_eq!(held("alive"), Some(false));
     assert!(run["conditions"]["alive"]["why"].is_string(), "{run:#}");
-    for format in ["terminal", "markdown", "github", "junit", "sarif", "html"] {
+    for format in ["human", "markdown", "github", "junit", "sarif", "html"] {
         let ran = bench.run("refuses", &["--format", format]);
         assert!(
             ran.stdout.contains("control_failed"),
@@ -234,7 +236,7 @@ fn gates_ask_for_more_than_no_success() {
 #[test]
 fn exploited_is_never_followed_by_nothing_is_proved() {
     let bench = Bench::new();
-    for format in ["terminal", "markdown", "github", "junit", "sarif", "html"] {
+    for format in ["human", "markdown", "github", "junit", "sarif", "html"] {
         let ran = bench.run("obeys", &["--format", format]);
         assert!(ran.stdout.contains("exploited"), "{format}: {}", ran.stdout);
         for text in [&ran.stdout, &ran.stderr] {

@@ -104,10 +104,13 @@ const RECIPES: [Recipe; 9] = [
         heading: "A report format of campaigns",
         unit: "junit",
         words: &["junit", "Junit", "quick_junit"],
-        own: &["campaign/src/report/junit.rs"],
-        tables: &[("campaign/src/report/mod.rs", 2)],
+        own: &["report/src/junit.rs"],
+        tables: &[
+            ("campaign/src/report_format.rs", 1),
+            ("report/src/lib.rs", 2),
+        ],
         also: &[("campaign/src/config/write.rs", 1, "an example for `init`")],
-        tests: &["crates/campaign/tests/it/report_schemas.rs"],
+        tests: &["crates/report/tests/it/report_schemas.rs"],
         pages: &["docs/reference/reports.md"],
     },
     Recipe {

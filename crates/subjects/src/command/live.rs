@@ -62,7 +62,7 @@ impl LiveCommand {
 
     async fn leave(mut self: Box<Self>) -> Shutdown {
         let mut warnings: Vec<String> = self.watch.reason().into_iter().collect();
-        let mut failure = None;
+        let (mut failure, mut stderr) = (None, None);
         if let Some(mut process) = self.process.take() {
             // A server that died in the run has not ended well, whatever it said before. One that was asked for one
             // thing has told how it ended.
@@ -73,7 +73,7 @@ impl LiveCommand {
                 let words = process.last_words(Some(status)).await;
                 failure = Some(format!("the command ended in the run{words}"));
             }
-            process.end().await;
+            stderr = process.end().await;
         }
         let mark = self.mark.clone();
         let left = tokio::task::spawn_blocking(move || kill_marked(MARK, &mark)).await;
@@ -92,6 +92,7 @@ impl LiveCommand {
             tokens: None,
             failure,
             warnings,
+            stderr,
         }
     }
 }

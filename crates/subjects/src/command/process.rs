@@ -202,15 +202,17 @@ impl SubjectProcess {
         waited.ok().flatten()
     }
 
-    /// Ends it: it is asked, then killed.
-    pub(crate) async fn end(mut self) {
+    /// Ends it: it is asked, then killed. Gives the end of what it complained.
+    pub(crate) async fn end(mut self) -> Option<String> {
         self.leave_alone();
         let Self {
             child,
             reading: _reading,
             ..
         } = self;
+        let stderr = child.stderr();
         child.stop_now().await;
+        Some(stderr).filter(|text| !text.trim().is_empty())
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use proofhouse_campaign::report::sarif_log::{self, fingerprint, notification, security_severity};
 use proofhouse_detect::{DocumentVerdict, Evidence, IndicatorReport, Scanner};
 use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult};
+use proofhouse_report::sarif_log::{self, fingerprint, notification, security_severity};
 use serde_json::{Value, json};
 
 use super::ScannedTrace;
