@@ -122,11 +122,11 @@ fn every_page_opens_with_what_it_is_for() {
             page.path
         );
         let opening = lines.next().unwrap_or_default();
+        let is_sentence =
+            !opening.starts_with(['#', '|', '-', '!', '<']) && !opening.starts_with("```");
         // A page of a decision opens with its context.
-        let is_sentence = !opening.starts_with(['#', '|', '`', '-', '!', '<'])
-            || opening.starts_with("`proofhouse");
         assert!(
-            is_sentence || opening == "## Context" || opening.starts_with('`'),
+            is_sentence || opening == "## Context",
             "{}: opens with {opening:?}, not with a sentence that says what it is for",
             page.path
         );
