@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A Markdown file, by its path from the root of the repository.
-pub(super) struct Page {
+pub(super) struct BookPage {
     pub(super) path: String,
     pub(super) text: String,
 }
@@ -18,7 +18,7 @@ pub(super) struct ShownCommand {
 }
 
 /// A fenced block of code.
-pub(super) struct Block {
+pub(super) struct CodeBlock {
     pub(super) language: String,
     pub(super) lines: Vec<String>,
 }
@@ -27,7 +27,7 @@ pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-impl Page {
+impl BookPage {
     pub(super) fn read(path: &str) -> Self {
         #[expect(clippy::disallowed_methods, reason = "our own documents")]
         let text = fs::read_to_string(root().join(path));
@@ -101,12 +101,12 @@ impl Page {
         anchors
     }
 
-    pub(super) fn blocks(&self) -> Vec<Block> {
+    pub(super) fn blocks(&self) -> Vec<CodeBlock> {
         let mut blocks = Vec::new();
         let mut lines = self.text.lines();
         while let Some(line) = lines.next() {
             if let Some(language) = line.trim_start().strip_prefix("```") {
-                blocks.push(Block {
+                blocks.push(CodeBlock {
                     language: language.to_owned(),
                     lines: lines
                         .by_ref()
