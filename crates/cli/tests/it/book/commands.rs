@@ -13,7 +13,7 @@ use std::process::Command;
 use proofhouse_test_support::{loopback, workspace};
 
 use super::not_run::NOT_RUN;
-use super::pages::{Page, ShownCommand, root};
+use super::pages::{BookPage, ShownCommand, root};
 use crate::support::run;
 
 /// Commands that end with another code than 0.
@@ -55,10 +55,10 @@ const EXITS: &[(&str, i32)] = &[
     ),
 ];
 
-fn sessions() -> Vec<Page> {
-    let mut pages = vec![Page::read("README.md")];
-    pages.extend(Page::below("docs/tutorial"));
-    pages.extend(Page::below("docs/how-to"));
+fn sessions() -> Vec<BookPage> {
+    let mut pages = vec![BookPage::read("README.md")];
+    pages.extend(BookPage::below("docs/tutorial"));
+    pages.extend(BookPage::below("docs/how-to"));
     pages
 }
 
@@ -99,7 +99,7 @@ fn every_row_on_commands_is_of_a_command_that_is_shown() {
     let pages = sessions();
     let shown: BTreeSet<String> = pages
         .iter()
-        .flat_map(Page::commands)
+        .flat_map(BookPage::commands)
         .map(|command| command.text)
         .collect();
     let rows = NOT_RUN.iter().map(|(text, _)| *text);
@@ -109,7 +109,7 @@ fn every_row_on_commands_is_of_a_command_that_is_shown() {
 }
 
 /// Runs the commands of one page in one shell, in a directory of its own.
-fn play(page: &Page, commands: &[ShownCommand], wrong: &mut String) {
+fn play(page: &BookPage, commands: &[ShownCommand], wrong: &mut String) {
     let directory = tempfile::tempdir().expect("a directory");
     let notes = directory.path().join("notes");
     let session = directory.path().join("session");
@@ -212,8 +212,8 @@ fn fits(shown: &[&str], printed: &[&str]) -> bool {
 /// Also what is not run has the right names: every flag that any page shows is in the help of its command.
 #[test]
 fn every_flag_shown_exists() {
-    let mut pages = vec![Page::read("README.md")];
-    pages.extend(Page::below("docs"));
+    let mut pages = vec![BookPage::read("README.md")];
+    pages.extend(BookPage::below("docs"));
     let mut unknown = String::new();
     for page in pages {
         for command in page.commands() {

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use proofhouse_test_support::workspace;
 
 use crate::support::run;
-use pages::{Page, root};
+use pages::{BookPage, root};
 
 /// The pages that are read outside of the book.
 const BESIDE_THE_BOOK: &[&str] = &[
@@ -27,9 +27,9 @@ const BESIDE_THE_BOOK: &[&str] = &[
     "examples/events/README.md",
 ];
 
-fn everything() -> Vec<Page> {
-    let mut all = Page::below("docs");
-    all.extend(BESIDE_THE_BOOK.iter().map(|path| Page::read(path)));
+fn everything() -> Vec<BookPage> {
+    let mut all = BookPage::below("docs");
+    all.extend(BESIDE_THE_BOOK.iter().map(|path| BookPage::read(path)));
     all
 }
 
@@ -50,7 +50,7 @@ fn plain(path: &Path) -> PathBuf {
 
 #[test]
 fn the_summary_lists_every_page_once() {
-    let summary = Page::read("docs/SUMMARY.md");
+    let summary = BookPage::read("docs/SUMMARY.md");
     let listed: Vec<String> = summary
         .links()
         .into_iter()
@@ -58,7 +58,7 @@ fn the_summary_lists_every_page_once() {
         .collect();
     let unique: BTreeSet<&String> = listed.iter().collect();
     assert_eq!(unique.len(), listed.len(), "a page is listed twice");
-    let pages = Page::below("docs");
+    let pages = BookPage::below("docs");
     let pages: BTreeSet<&String> = pages
         .iter()
         .map(|page| &page.path)
@@ -90,7 +90,7 @@ fn links_lead_to_files_and_headings_that_exist() {
             if !root().join(&path).exists() {
                 let _ = writeln!(broken, "{}: no {target}", page.path);
             } else if !anchor.is_empty() && path.extension().is_some_and(|end| end == "md") {
-                let other = Page::read(path.to_str().expect("a path in UTF-8"));
+                let other = BookPage::read(path.to_str().expect("a path in UTF-8"));
                 if !other.anchors().iter().any(|one| one == anchor) {
                     let _ = writeln!(
                         broken,
@@ -122,11 +122,11 @@ fn every_page_opens_with_what_it_is_for() {
             page.path
         );
         let opening = lines.next().unwrap_or_default();
+        let is_sentence =
+            !opening.starts_with(['#', '|', '-', '!', '<']) && !opening.starts_with("```");
         // A page of a decision opens with its context.
-        let is_sentence = !opening.starts_with(['#', '|', '`', '-', '!', '<'])
-            || opening.starts_with("`proofhouse");
         assert!(
-            is_sentence || opening == "## Context" || opening.starts_with('`'),
+            is_sentence || opening == "## Context",
             "{}: opens with {opening:?}, not with a sentence that says what it is for",
             page.path
         );
@@ -139,7 +139,7 @@ fn committed(path: &str, text: &str) {
         fs::write(root().join(path), text).expect("the page can be written");
     }
     assert!(
-        Page::read(path).text == text,
+        BookPage::read(path).text == text,
         "{path} is not what the program says; update it: \
          PROOFHOUSE_UPDATE_DOCS=1 cargo test -p proofhouse --test it book::"
     );
@@ -200,7 +200,7 @@ fn the_page_of_exit_codes_shows_the_help() {
     let (_, table) = help
         .split_once("Exit codes:\n")
         .expect("the help has exit codes");
-    let page = Page::read("docs/reference/exit-codes.md");
+    let page = BookPage::read("docs/reference/exit-codes.md");
     let (before, rest) = page.text.split_once("```text\n").expect("a block of text");
     let (_, after) = rest.split_once("```\n").expect("its end");
     let table = table.trim_end();
@@ -218,11 +218,11 @@ fn programs_of_frameworks_are_those_that_are_tested() {
         ("openai-agents", "python", "agent-openai/agent.py"),
         ("ai-sdk", "ts", "agent-ts/agent.ts"),
     ] {
-        let page = Page::read(&format!("docs/how-to/{page}.md"));
+        let page = BookPage::read(&format!("docs/how-to/{page}.md"));
         let blocks = page.blocks();
         let block = blocks.iter().find(|block| block.language == language);
         let block = block.unwrap_or_else(|| panic!("{}: no program", page.path));
-        let tested = Page::read(&format!("tests/peers/{program}"));
+        let tested = BookPage::read(&format!("tests/peers/{program}"));
         let tested = tested.text.replace("\"mock\"", "\"gpt-5\"");
         let mut tested = tested.lines();
         for line in &block.lines {

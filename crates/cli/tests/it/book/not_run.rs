@@ -14,7 +14,7 @@ const DATABASE: &str =
     "needs a PostgreSQL server; serve.rs and the contract of the store start one";
 
 /// The command as it is shown, and the reason.
-pub const NOT_RUN: &[(&str, &str)] = &[
+pub(super) const NOT_RUN: &[(&str, &str)] = &[
     (
         "git clone https://github.com/proofhouse/proofhouse",
         INSTALLS,

@@ -5,30 +5,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A Markdown file, by its path from the root of the repository.
-pub struct Page {
-    pub path: String,
-    pub text: String,
+pub(super) struct BookPage {
+    pub(super) path: String,
+    pub(super) text: String,
 }
 
 /// A command as a page shows it, and the lines that are shown as its output.
 #[derive(Debug)]
-pub struct ShownCommand {
-    pub text: String,
-    pub output: Vec<String>,
+pub(super) struct ShownCommand {
+    pub(super) text: String,
+    pub(super) output: Vec<String>,
 }
 
 /// A fenced block of code.
-pub struct Block {
-    pub language: String,
-    pub lines: Vec<String>,
+pub(super) struct CodeBlock {
+    pub(super) language: String,
+    pub(super) lines: Vec<String>,
 }
 
-pub fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-impl Page {
-    pub fn read(path: &str) -> Self {
+impl BookPage {
+    pub(super) fn read(path: &str) -> Self {
         #[expect(clippy::disallowed_methods, reason = "our own documents")]
         let text = fs::read_to_string(root().join(path));
         let text = text.unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -39,7 +39,7 @@ impl Page {
     }
 
     /// Every page below a directory, in the order of their paths.
-    pub fn below(directory: &str) -> Vec<Self> {
+    pub(super) fn below(directory: &str) -> Vec<Self> {
         let mut pages = Vec::new();
         for entry in fs::read_dir(root().join(directory)).expect("the directory is there") {
             let entry = entry.expect("an entry");
@@ -66,7 +66,7 @@ impl Page {
     }
 
     /// The targets of all links and pictures.
-    pub fn links(&self) -> Vec<String> {
+    pub(super) fn links(&self) -> Vec<String> {
         let prose: Vec<&str> = self.prose().collect();
         let text = prose.join("\n");
         // What stands in backticks is no link.
@@ -79,7 +79,7 @@ impl Page {
     }
 
     /// The anchors of the headings, as GitHub and mdBook make them.
-    pub fn anchors(&self) -> Vec<String> {
+    pub(super) fn anchors(&self) -> Vec<String> {
         let mut anchors: Vec<String> = Vec::new();
         for line in self.prose().filter(|line| line.starts_with('#')) {
             let heading = line.trim_start_matches('#').trim();
@@ -101,12 +101,12 @@ impl Page {
         anchors
     }
 
-    pub fn blocks(&self) -> Vec<Block> {
+    pub(super) fn blocks(&self) -> Vec<CodeBlock> {
         let mut blocks = Vec::new();
         let mut lines = self.text.lines();
         while let Some(line) = lines.next() {
             if let Some(language) = line.trim_start().strip_prefix("```") {
-                blocks.push(Block {
+                blocks.push(CodeBlock {
                     language: language.to_owned(),
                     lines: lines
                         .by_ref()
@@ -120,7 +120,7 @@ impl Page {
     }
 
     /// The commands of all blocks of `console`, after `$ `, and of `sh`, which are commands only.
-    pub fn commands(&self) -> Vec<ShownCommand> {
+    pub(super) fn commands(&self) -> Vec<ShownCommand> {
         let mut commands = Vec::new();
         for block in self.blocks() {
             match block.language.as_str() {
