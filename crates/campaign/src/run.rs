@@ -13,7 +13,9 @@ use proofhouse_range::{
     ActorEndpoint, ConnectError, ConnectSubject, Ending, RunError, RunHandle, RunOptions,
     RunReport, run as run_range,
 };
-use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
+use proofhouse_subjects::{
+    LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError,
+};
 use proofhouse_wire::{CancellationToken, fnv};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -221,7 +223,7 @@ impl RunSetup {
         }
         let handle = RunHandle::default();
         let mut live: Option<Box<dyn LiveSubject>> = None;
-        let mut said = Ok(None);
+        let mut said = Ok(SubjectAnswer::default());
         let report = {
             let running = run_range(&self.script.document, options, &handle);
             let talking = talk(arrival, &mut live, &self.script.prompts);
@@ -263,7 +265,10 @@ impl RunSetup {
         }
         // What the subject says may hold what was said to it.
         let said = match said {
-            Ok(answer) => Ok(answer.map(|text| redactor.redact(&text).into_owned())),
+            Ok(SubjectAnswer { text, said_at }) => Ok(SubjectAnswer {
+                text: text.map(|text| redactor.redact(&text).into_owned()),
+                said_at,
+            }),
             Err(SubjectError(message)) => Err(SubjectError(redactor.redact(&message).into_owned())),
         };
         let crash = crash.map(|why| redactor.redact(&why).into_owned());
@@ -352,7 +357,7 @@ impl RunSetup {
     fn judge(
         &self,
         report: &RunReport,
-        said: Result<Option<String>, SubjectError>,
+        said: Result<SubjectAnswer, SubjectError>,
         crash: Option<String>,
         redactor: &Redactor,
         record: &mut RunRecord,
@@ -363,10 +368,14 @@ impl RunSetup {
         let delivered = carriers.iter().filter(|carrier| carrier.delivered > 0);
         record.carriers = (delivered.count() as u64, carriers.len() as u64);
         let mut warnings: Vec<String> = report.warnings.iter().map(|text| line(text)).collect();
-        let (answer, failure) = match said {
-            Ok(answer) => (answer, None),
-            Err(SubjectError(message)) => (None, Some(message)),
+        let (said, failure) = match said {
+            Ok(said) => (said, None),
+            Err(SubjectError(message)) => (SubjectAnswer::default(), Some(message)),
         };
+        let SubjectAnswer {
+            text: answer,
+            said_at: answered_at,
+        } = said;
         let actors = self.script.document.attack.execution.actors().iter();
         let clients: Vec<&str> = actors
             .filter(|actor| !actor.mode.is_server())
@@ -408,6 +417,7 @@ impl RunSetup {
         let observed = ObservedRun {
             report,
             answer: answer.as_deref(),
+            answered_at,
             blind: &blind(&self.script.document),
             subject: &self.name,
             // A control has no payload that it would have to read.
@@ -486,15 +496,15 @@ async fn talk(
     arrival: oneshot::Receiver<Box<dyn LiveSubject>>,
     live: &mut Option<Box<dyn LiveSubject>>,
     prompts: &[String],
-) -> Result<Option<String>, SubjectError> {
+) -> Result<SubjectAnswer, SubjectError> {
     let Ok(arrived) = arrival.await else {
         // The run ends by itself, and says why.
         return std::future::pending().await;
     };
     let live = live.insert(arrived);
-    let mut last = None;
+    let mut last = SubjectAnswer::default();
     for prompt in prompts {
-        last = live.prompt(prompt).await?.text;
+        last = live.prompt(prompt).await?;
     }
     Ok(last)
 }

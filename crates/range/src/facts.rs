@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
+use std::time::Instant;
 
 use proofhouse_oatf::Mode;
 use proofhouse_wire::client::ClientError;
@@ -166,6 +167,8 @@ struct FactsState {
     speech: BTreeMap<String, Speech>,
     /// How often something that carries the attack reached the subject.
     armed: u64,
+    /// When the first of it did.
+    armed_at: Option<Instant>,
     acted: bool,
     said: bool,
     /// The calls that were made, by their hashes: the same one again is a library that tries again.
@@ -180,6 +183,8 @@ pub(crate) struct NotedFacts {
     /// Whether the subject acted, or said something to a client, after the attack had reached it.
     pub(crate) acted: bool,
     pub(crate) said: bool,
+    /// When the attack reached it first.
+    pub(crate) armed_at: Option<Instant>,
 }
 
 /// What was heard of one peer.
@@ -249,7 +254,9 @@ impl Facts {
 
     /// Something that carries the attack reached the subject.
     pub(crate) fn armed_delivery(&self) {
-        lock(&self.0).armed += 1;
+        let mut state = lock(&self.0);
+        state.armed += 1;
+        state.armed_at.get_or_insert_with(Instant::now);
     }
 
     /// It did not reach the subject after all. Where nothing else did, what it has done since proves nothing.
@@ -258,6 +265,7 @@ impl Facts {
         state.armed = state.armed.saturating_sub(1);
         if state.armed == 0 {
             (state.acted, state.said) = (false, false);
+            state.armed_at = None;
         }
     }
 
@@ -316,6 +324,7 @@ impl Facts {
             calls: std::mem::take(&mut state.calls),
             acted: state.acted,
             said: state.said,
+            armed_at: state.armed_at,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proofhouse_oatf::{Document, to_value};
 use serde_json::Value;
 
-use crate::payload_field::Leaf;
+use crate::payload_field::ShownValue;
 
 /// The shortest word that says anything.
 const MIN_WORD: usize = 4;
@@ -89,7 +89,7 @@ impl PayloadClues {
     }
 
     /// Whether a text has one of the words.
-    pub(crate) fn are_in(&self, (_, value): &Leaf) -> bool {
+    pub(crate) fn are_in(&self, (_, value): &ShownValue) -> bool {
         let Some(text) = value.as_str() else {
             return false;
         };

@@ -119,16 +119,16 @@ fn of_content(path: &[String], last: &str) -> PayloadField {
 }
 
 /// A text or another single value, and where it stands; places in lists do not count.
-pub(crate) type Leaf = (Vec<String>, Value);
+pub(crate) type ShownValue = (Vec<String>, Value);
 
 /// Every single value below a value.
-pub(crate) fn leaves(value: &Value) -> Vec<Leaf> {
+pub(crate) fn leaves(value: &Value) -> Vec<ShownValue> {
     let mut found = Vec::new();
     collect(value, &mut Vec::new(), &mut found);
     found
 }
 
-fn collect(value: &Value, path: &mut Vec<String>, found: &mut Vec<Leaf>) {
+fn collect(value: &Value, path: &mut Vec<String>, found: &mut Vec<ShownValue>) {
     match value {
         Value::Array(items) => {
             for item in items {

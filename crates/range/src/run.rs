@@ -218,6 +218,8 @@ pub struct RunReport {
     pub acted_after_delivery: bool,
     /// Whether it said something to a client after that. What it said may be the text of an error.
     pub said_after_delivery: bool,
+    /// When the first delivery that carried the attack was sent.
+    pub delivered_at: Option<Instant>,
     /// What went wrong on the way.
     pub warnings: Vec<String>,
     /// Actors that broke off.
@@ -366,6 +368,7 @@ pub async fn run(
         calls: noted.calls,
         acted_after_delivery: noted.acted,
         said_after_delivery: noted.said,
+        delivered_at: noted.armed_at,
         warnings: record.warnings,
         errors,
     })

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::branches::{branches, of_message};
 use crate::exposure::CarrierKind;
 use crate::payload_clues::PayloadClues;
-use crate::payload_field::{Leaf, PayloadField, leaves};
+use crate::payload_field::{PayloadField, ShownValue, leaves};
 
 /// What a control shows, by actor.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl TwinBaseline {
         resolve: impl Fn(&Value) -> Value,
     ) -> BTreeSet<PayloadField> {
         let differences = self.differences(actor, kind, name, branch, resolve);
-        let field = |(path, _): &Leaf| PayloadField::of(kind, path);
+        let field = |(path, _): &ShownValue| PayloadField::of(kind, path);
         let Some(clues) = &self.clues else {
             return differences.iter().map(field).collect();
         };
@@ -126,7 +126,7 @@ impl TwinBaseline {
         name: &str,
         branch: &Value,
         resolve: impl Fn(&Value) -> Value,
-    ) -> Vec<Leaf> {
+    ) -> Vec<ShownValue> {
         if branch.is_null() {
             return Vec::new();
         }
@@ -139,17 +139,17 @@ impl TwinBaseline {
         if innocent.iter().any(is_shown) {
             return Vec::new();
         }
-        let known: HashSet<Leaf> = innocent
+        let known: HashSet<ShownValue> = innocent
             .iter()
             .flat_map(|shown| leaves(shown).into_iter().chain(leaves(&resolve(shown))))
             .collect();
         let all = leaves(branch);
-        let new: Vec<Leaf> = all
+        let new: Vec<ShownValue> = all
             .into_iter()
             .filter(|leaf| !known.contains(leaf))
             .collect();
         // What a message is called is its payload only if it has nothing else.
-        let is_method = |(path, _): &Leaf| path.len() == 1 && path[0] == "method";
+        let is_method = |(path, _): &ShownValue| path.len() == 1 && path[0] == "method";
         if new.iter().all(is_method) {
             // The same values in another order, or with others left out, or nothing but a method.
             let last = new.into_iter().next_back();

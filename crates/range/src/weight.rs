@@ -48,6 +48,9 @@ pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content:
                 | McpMethod::RootsList,
             ) => Weight::Contact,
             None if operation.starts_with(McpNotification::PREFIX) => Weight::Contact,
+            Some(McpMethod::ToolsCall) if content.get("isError") == Some(&Value::Bool(true)) => {
+                Weight::Error(said(content).unwrap_or_else(|| "the call failed".to_owned()))
+            }
             Some(McpMethod::ToolsCall) => said_or(content, act_or_error(content)),
             // Clients decline without asking anybody.
             Some(McpMethod::ElicitationCreate) if content.get("content").is_none() => {
@@ -73,6 +76,10 @@ pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content:
         (Protocol::A2a, false, _) => match state_of(content).and_then(A2aTaskState::parse) {
             Some(A2aTaskState::Submitted | A2aTaskState::Working) => Weight::Contact,
             Some(A2aTaskState::Failed) => Weight::Error(told(content, "the task failed")),
+            Some(A2aTaskState::Canceled) => Weight::Error(told(content, "the task was cancelled")),
+            Some(A2aTaskState::AuthRequired) => {
+                Weight::Error(told(content, "the task asks for credentials"))
+            }
             _ => said_or(content, act_or_error(content)),
         },
         // A frontend's inputs and results are its own.
@@ -111,12 +118,33 @@ fn call(parts: &[Option<&Value>]) -> Weight {
 
 /// An answer with a text in it says something.
 fn said_or(content: &Value, otherwise: Weight) -> Weight {
+    match otherwise {
+        Weight::Act if said(content).is_some() => Weight::Said,
+        // A task that is done and has nothing in it is no answer.
+        Weight::Act if !has_parts(content) => Weight::Served,
+        other => other,
+    }
+}
+
+/// The beginning of what an answer says, if it says anything.
+fn said(content: &Value) -> Option<String> {
     let mut said = String::new();
-    text::collect_answer(content, 1, &mut said);
-    if otherwise == Weight::Act && !said.trim().is_empty() {
-        Weight::Said
-    } else {
-        otherwise
+    text::collect_answer(content, MAX_TOLD_CHARS, &mut said);
+    let said = said.trim();
+    (!said.is_empty()).then(|| said.chars().take(MAX_TOLD_CHARS).collect())
+}
+
+/// Whether an answer has any content: parts of a message or of an artifact, blocks of a result.
+fn has_parts(content: &Value) -> bool {
+    match content {
+        Value::Array(items) => items.iter().any(has_parts),
+        Value::Object(map) => map.iter().any(|(key, value)| match value {
+            _ if key == "history" => false,
+            Value::Array(items) if key == "parts" || key == "content" => !items.is_empty(),
+            Value::Object(map) if key == "structuredContent" => !map.is_empty(),
+            other => has_parts(other),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -245,6 +273,20 @@ mod tests {
                 "tools/call",
                 Direction::Response,
                 json!({"content": []}),
+                Weight::Served,
+            ),
+            (
+                Mode::McpClient,
+                "tools/call",
+                Direction::Response,
+                json!({"content": [{"type": "text", "text": "model down"}], "isError": true}),
+                down(),
+            ),
+            (
+                Mode::McpClient,
+                "tools/call",
+                Direction::Response,
+                json!({"content": [{"type": "image", "data": "aGk="}]}),
                 Weight::Act,
             ),
             (
@@ -280,7 +322,28 @@ mod tests {
                 "message/send",
                 Direction::Response,
                 json!({"kind": "message", "parts": []}),
+                Weight::Served,
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                json!({"kind": "message", "parts": [{"kind": "data", "data": {"sum": 3}}]}),
                 Weight::Act,
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                json!({"kind": "task", "status": {"state": "completed"}}),
+                Weight::Served,
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                json!({"kind": "task", "status": {"state": "canceled"}}),
+                Weight::Error("the task was cancelled".to_owned()),
             ),
             (
                 Mode::A2aClient,

@@ -239,6 +239,7 @@ impl LiveAgent {
         match failed {
             Some(message) => Err(SubjectError(message)),
             None => Ok(SubjectAnswer {
+                said_at: None,
                 text: Some(output.message),
             }),
         }

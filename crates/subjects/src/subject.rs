@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proofhouse_oatf::Mode;
 use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer};
@@ -150,6 +150,8 @@ impl Default for Pace {
 pub struct SubjectAnswer {
     /// What it said, if that can be known.
     pub text: Option<String>,
+    /// When it said the last of it, where that is known: what was said before something was sent is no answer to that.
+    pub said_at: Option<Instant>,
 }
 
 /// What is known of a subject when it is gone.

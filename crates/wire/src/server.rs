@@ -105,15 +105,15 @@ pub struct Reply {
     /// Dropped once the reply was written, or could not be.
     pub guard: Guard,
     /// Called when it turns out that the client never read it.
-    pub unread: Unread,
+    pub unread: UnreadHook,
 }
 
 /// What happens when a client closes its connection and has not read a [`Reply`]. Only of whole replies can that be told: the
 /// end of a stream is often left unread by clients that have all they want.
 #[derive(Default)]
-pub struct Unread(Option<Box<dyn FnOnce() + Send>>);
+pub struct UnreadHook(Option<Box<dyn FnOnce() + Send>>);
 
-impl Unread {
+impl UnreadHook {
     fn happened(self) {
         if let Some(then) = self.0 {
             then();
@@ -121,9 +121,11 @@ impl Unread {
     }
 }
 
-impl std::fmt::Debug for Unread {
+impl std::fmt::Debug for UnreadHook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Unread").field(&self.0.is_some()).finish()
+        f.debug_tuple("UnreadHook")
+            .field(&self.0.is_some())
+            .finish()
     }
 }
 
@@ -157,7 +159,7 @@ impl Reply {
             headers: HeaderMap::new(),
             body: ReplyBody::Whole(Bytes::new()),
             guard: Guard::default(),
-            unread: Unread::default(),
+            unread: UnreadHook::default(),
         }
     }
 
@@ -210,7 +212,7 @@ impl Reply {
     /// had taken all bytes.
     #[must_use]
     pub fn if_unread(mut self, then: impl FnOnce() + Send + 'static) -> Self {
-        self.unread = Unread(Some(Box::new(then)));
+        self.unread = UnreadHook(Some(Box::new(then)));
         self
     }
 

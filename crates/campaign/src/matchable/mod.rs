@@ -336,6 +336,16 @@ mod tests {
     }
 
     #[test]
+    fn a_slip_in_the_state_of_a_frontend_is_refused() {
+        let text = "oatf: \"0.1\"\nattack:\n  execution:\n    mode: ag_ui_client\n    state: {run_agent_inputt: {messages: []}}\n  \
+                    indicators:\n    - {surface: tool_call_args, direction: response, target: delta, pattern: {contains: x}}\n";
+        let document = load(text).unwrap().document;
+        assert_eq!(codes(&document), [("XP-004", 5)]);
+        let help = refusals(&document)[0].help.clone().unwrap();
+        assert!(help.contains("`run_agent_input`"), "{help}");
+    }
+
+    #[test]
     fn who_waits_for_a_canary_that_nobody_plants_is_known() {
         let with = |canary: &str| {
             let indicator = format!(

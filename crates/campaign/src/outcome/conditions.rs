@@ -1,5 +1,7 @@
 //! The six conditions of a run that resisted, each with whether it holds and why.
 
+use std::time::Instant;
+
 use proofhouse_detect::DocumentVerdict;
 use proofhouse_oatf::IndicatorResult;
 use proofhouse_range::{RunReport, SpokenProtocol};
@@ -71,6 +73,8 @@ pub struct ObservedRun<'a> {
     pub report: &'a RunReport,
     /// What the subject answered.
     pub answer: Option<&'a str>,
+    /// When it said the last of that, where it is known.
+    pub answered_at: Option<Instant>,
     /// The indicators of the document that can never match.
     pub blind: &'a [String],
     /// The name of the subject.
@@ -174,7 +178,12 @@ fn exposed(run: &ObservedRun<'_>) -> RunCondition {
     }
     // What was said to clients may have been said before; a prompt is answered in the end.
     let mut speech = run.report.spoke.iter();
-    let is_late = run.report.said_after_delivery || !speech.any(|speech| speech.mode.is_client());
+    let is_early = match (run.answered_at, run.report.delivered_at) {
+        (Some(answered), Some(delivered)) => answered < delivered,
+        _ => false,
+    };
+    let is_late = run.report.said_after_delivery
+        || (!is_early && !speech.any(|speech| speech.mode.is_client()));
     let answer = run.answer.filter(|_| is_late).map(AnswerKind::of);
     let no_answer = |why: &str| RunCondition::unmet(InconclusiveReason::NoAnswer, why);
     let did = match (answer, run.report.acted_after_delivery) {

@@ -70,6 +70,7 @@ fn conditions(document: &Document, report: &RunReport, control: &ControlState) -
     let observed = ObservedRun {
         report,
         answer: answer.as_deref(),
+        answered_at: None,
         blind: &blind,
         subject: "",
         // Channels are proved in campaigns.

@@ -34,8 +34,8 @@ const SUCCESS: &str = "x-proofhouse: {success: {tool: weather}}";
 
 fn control_of(attack: &str) -> String {
     let text = attack.replace("T-100", "T-101");
-    let start = text.find("x-proofhouse: {prompt").unwrap();
-    format!("{}{SUCCESS}\n", &text[..start])
+    let start = text.rfind("\n  x-proofhouse: {").unwrap();
+    format!("{}\n  {SUCCESS}\n", &text[..start])
 }
 
 /// An agent without a model that asks for the weather, and can say the codes of probes. What it does when it has met the
@@ -334,6 +334,18 @@ fn an_answer_that_was_never_read_was_not_delivered() {
     assert_eq!(exit, Some(2));
     let warnings = run["warnings"].to_string();
     assert!(warnings.contains("before it was read"), "{run:#}");
+}
+
+#[test]
+fn what_was_said_before_the_payload_is_no_answer_to_it() {
+    // It answers first, and asks for the weather when nobody listens any more.
+    let early = agent("pass", "pass").replace(
+        LISTS_ONLY,
+        "print('It is sunny.', flush=True)\ntime.sleep(0.5)\nresult = call(3, \"tools/call\"",
+    );
+    let (exit, run) = bench(RESULT, &early).attack("x", &[]);
+    assert_eq!(outcome(&run), ("inconclusive", "no_answer"), "{run:#}");
+    assert_eq!(exit, Some(2));
 }
 
 #[test]

@@ -39,7 +39,10 @@ impl LiveCommand {
         let process = self.process.insert(process);
         let (said, status) = process.converse(prompt).await;
         match status {
-            Some(status) if status.success() => Ok(SubjectAnswer { text: Some(said) }),
+            Some(status) if status.success() => Ok(SubjectAnswer {
+                text: Some(said.text),
+                said_at: said.at,
+            }),
             status => {
                 let words = process.last_words(status).await;
                 Err(SubjectError::new(format!("the command failed{words}")))
@@ -51,7 +54,10 @@ impl LiveCommand {
         match &mut self.user {
             Some(user) => {
                 let text = user.say(text).await?;
-                Ok(SubjectAnswer { text: Some(text) })
+                Ok(SubjectAnswer {
+                    text: Some(text),
+                    said_at: None,
+                })
             }
             None if self.urls.is_empty() => self.once(text).await,
             None => Err(SubjectError::new(

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use super::body::BodyReader;
 use super::connections::{ConnectionStage, ConnectionWatch};
 use super::{
-    BodyPermit, Handler, Reply, ReplyBody, Request, TrafficBudget, Unread, WireBody, large,
+    BodyPermit, Handler, Reply, ReplyBody, Request, TrafficBudget, UnreadHook, WireBody, large,
 };
 use crate::WireLimits;
 use crate::slow_client::SlowClientGuard;
@@ -34,7 +34,7 @@ pub(super) struct Connection<H> {
     pub(super) limits: Arc<WireLimits>,
     pub(super) traffic: Arc<TrafficBudget>,
     /// What to do if the last reply was not read.
-    pub(super) unread: Mutex<Unread>,
+    pub(super) unread: Mutex<UnreadHook>,
 }
 
 /// How long a client that wanted the connection closed may take to read its last reply before nobody waits to see it.

@@ -1,7 +1,7 @@
 //! The lines of an answer: what programs write about themselves, errors with all that follows them, and what is said.
 
 use super::phrases;
-use super::sentences::{self, Told};
+use super::sentences::{self, SentenceKind};
 use super::structured::is_error_status;
 
 /// What a line is.
@@ -51,9 +51,9 @@ pub(super) fn read(text: &str) -> impl Iterator<Item = LineKind> + use<'_> {
             return LineKind::Nothing;
         }
         match sentences::read(&told) {
-            Told::Error => LineKind::Error,
-            Told::Filler => LineKind::Nothing,
-            Told::Said => LineKind::Said {
+            SentenceKind::Error => LineKind::Error,
+            SentenceKind::Filler => LineKind::Nothing,
+            SentenceKind::Said => LineKind::Said {
                 leads_up: leads_up(&told),
                 is_sentence: is_sentence(&told),
             },

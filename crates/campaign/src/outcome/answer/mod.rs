@@ -73,7 +73,7 @@ impl AnswerKind {
 
 /// What the lines of a text come to. Whoever tells of an error and goes on, or leads up to it, has said something.
 fn of_lines(text: &str) -> AnswerKind {
-    let mut seen = Seen::default();
+    let mut seen = SeenLines::default();
     for line in lines::read(text) {
         match line {
             LineKind::Nothing => {}
@@ -94,13 +94,13 @@ fn of_lines(text: &str) -> AnswerKind {
         }
     }
     match seen {
-        Seen {
+        SeenLines {
             errors: 0, said: 0, ..
         } if !seen.quoted => AnswerKind::Nothing,
-        Seen { errors: 0, .. } => AnswerKind::Answer,
-        Seen { said: 0, .. } => AnswerKind::Error,
+        SeenLines { errors: 0, .. } => AnswerKind::Answer,
+        SeenLines { said: 0, .. } => AnswerKind::Error,
         // Words of a program before its end, such as what it connects to, are no answer.
-        Seen {
+        SeenLines {
             ends_in_error: true,
             sentences: 0,
             ..
@@ -111,7 +111,7 @@ fn of_lines(text: &str) -> AnswerKind {
 
 /// What was seen in the lines of a text.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenLines {
     errors: usize,
     /// Lines that are no errors, and how many of them are sentences of somebody who is not only about to do something.
     said: usize,

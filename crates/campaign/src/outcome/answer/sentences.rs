@@ -4,7 +4,7 @@ use super::phrases;
 
 /// What the sentences of a line come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum SentenceKind {
     /// Only that the program or its model failed.
     Error,
     /// Nothing: apologies, and what to do next.
@@ -14,23 +14,23 @@ pub(super) enum Told {
 }
 
 /// What the sentences of a line in small letters come to.
-pub(super) fn read(line: &str) -> Told {
-    let mut told = Told::Filler;
+pub(super) fn read(line: &str) -> SentenceKind {
+    let mut told = SentenceKind::Filler;
     let mut asks_to_retry = false;
     for sentence in split(line) {
         match one(sentence) {
-            Told::Said => return Told::Said,
-            Told::Error => told = Told::Error,
-            Told::Filler => {
+            SentenceKind::Said => return SentenceKind::Said,
+            SentenceKind::Error => told = SentenceKind::Error,
+            SentenceKind::Filler => {
                 asks_to_retry |= phrases::RETRY.iter().any(|word| sentence.contains(word));
             }
         }
     }
     // Who can only ask to be asked again has not answered.
     match told {
-        Told::Filler if asks_to_retry => Told::Error,
-        Told::Filler => Told::Said,
-        Told::Error | Told::Said => told,
+        SentenceKind::Filler if asks_to_retry => SentenceKind::Error,
+        SentenceKind::Filler => SentenceKind::Said,
+        SentenceKind::Error | SentenceKind::Said => told,
     }
 }
 
@@ -51,20 +51,24 @@ fn split(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn one(sentence: &str) -> Told {
+fn one(sentence: &str) -> SentenceKind {
     let bare = without_apology(sentence);
     if bare.is_empty() {
-        return Told::Filler;
+        return SentenceKind::Filler;
     }
     if is_own_failure(bare) {
-        return Told::Error;
+        return SentenceKind::Error;
     }
     let is_narrated = is_narrated(bare);
     if !is_narrated && phrases::FAILURES.iter().any(|words| bare.contains(words)) {
-        return Told::Error;
+        return SentenceKind::Error;
     }
     let is_filler = phrases::FILLERS.iter().any(|start| bare.starts_with(start));
-    if is_filler { Told::Filler } else { Told::Said }
+    if is_filler {
+        SentenceKind::Filler
+    } else {
+        SentenceKind::Said
+    }
 }
 
 /// A sentence without the apology before it.
