@@ -78,6 +78,8 @@ pub struct Metrics {
     pub request_seconds: Histogram,
     /// Connections that are open.
     pub connections: Gauge<i64>,
+    /// Entries of the audit log that could not be written.
+    pub(crate) audit_failures: Counter,
     /// Connections beyond the limits.
     pub(crate) over_limit: LabelledCounters<OverLimit>,
     /// Webhooks that arrived, by what was done with them.
@@ -101,6 +103,9 @@ impl Default for Metrics {
         registry.register("http_request_seconds", help, request_seconds.clone());
         let connections = Gauge::default();
         registry.register("http_connections", "Open connections", connections.clone());
+        let audit_failures = Counter::default();
+        let help = "Entries of the audit log that could not be written";
+        registry.register("audit_failures", help, audit_failures.clone());
         let help = "Connections beyond the limits: refused, or idle ones that made way";
         let name = "http_connections_over_limit";
         let over_limit = LabelledCounters::register(&mut registry, name, help, "outcome");
@@ -126,6 +131,7 @@ impl Default for Metrics {
             requests,
             request_seconds,
             connections,
+            audit_failures,
             over_limit,
             webhooks,
             engine,

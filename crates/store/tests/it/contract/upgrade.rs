@@ -37,7 +37,7 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     };
     place.sql(&rows).await;
     let store = place.open().await;
-    assert_eq!(place.schema_version().await, "3");
+    assert_eq!(place.schema_version().await, "5");
     // What was there is there, and what version 2 knows about it is true.
     let detail = store.event(1).await.unwrap();
     assert_eq!(
@@ -67,7 +67,7 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     // Opening it once more changes nothing.
     store.close().await;
     place.open().await.close().await;
-    assert_eq!(place.schema_version().await, "3");
+    assert_eq!(place.schema_version().await, "5");
 }
 
 pub(crate) async fn a_newer_schema_is_refused(place: Arc<Place>) {
@@ -82,7 +82,7 @@ pub(crate) async fn a_newer_schema_is_refused(place: Arc<Place>) {
         error,
         StoreError::NewerSchema {
             found: 99,
-            known: 3
+            known: 5
         }
     );
     assert!(error.to_string().contains("newer program"), "{error}");
