@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 
 use super::Api;
 use super::audit_note::{AuditNote, AuditedRequest};
-use crate::metrics::RequestLabels;
+use crate::metrics::{RequestLabels, RouteLabels};
 use crate::problem::Problem;
 
 /// How long a request may take; streams answer at once and go on.
@@ -87,10 +87,14 @@ async fn watch(
     }
     let status = response.status().as_u16();
     span.record("status", status);
+    let seconds = began.elapsed().as_secs_f64();
+    let labels = RouteLabels {
+        route: route.clone(),
+    };
+    let times = &api.metrics.request_seconds;
+    times.get_or_create(&labels).observe(seconds);
     let labels = RequestLabels { route, status };
     api.metrics.requests.get_or_create(&labels).inc();
-    let seconds = began.elapsed().as_secs_f64();
-    api.metrics.request_seconds.observe(seconds);
     response
 }
 

@@ -2,6 +2,7 @@
 
 mod counts;
 pub(crate) mod engine;
+mod process;
 mod store;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -17,6 +18,7 @@ use proofhouse_store::model::{ChannelState, StoreStats, TaskState};
 use counts::LabelledCounters;
 use counts::kinds;
 use engine::EngineMetrics;
+use process::ProcessCollector;
 use store::StoreCollector;
 
 /// Bounds of the times of requests, in seconds.
@@ -62,6 +64,17 @@ kinds! {
     }
 }
 
+/// A route of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RouteLabels {
+    /// The route.
+    pub(crate) route: String,
+}
+
+fn request_histogram() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
 /// What something is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabels {
@@ -74,8 +87,8 @@ pub struct Metrics {
     registry: Registry,
     /// Requests, by route and status.
     pub requests: Family<RequestLabels, Counter>,
-    /// How long they took.
-    pub request_seconds: Histogram,
+    /// How long they took, by route.
+    pub(crate) request_seconds: Family<RouteLabels, Histogram>,
     /// Connections that are open.
     pub connections: Gauge<i64>,
     /// Entries of the audit log that could not be written.
@@ -98,7 +111,8 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("proofhouse");
         let requests = Family::default();
         registry.register("http_requests", "Requests answered", requests.clone());
-        let request_seconds = Histogram::new(SECONDS);
+        let request_seconds =
+            Family::new_with_constructor(request_histogram as fn() -> Histogram);
         let help = "Seconds until requests were answered";
         registry.register("http_request_seconds", help, request_seconds.clone());
         let connections = Gauge::default();
@@ -151,6 +165,8 @@ impl Metrics {
         let mut metrics = Self::default();
         let collector = StoreCollector(store.timings());
         metrics.registry.register_collector(Box::new(collector));
+        let process = Box::new(ProcessCollector);
+        metrics.registry.register_collector(process);
         metrics
     }
 

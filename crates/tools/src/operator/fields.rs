@@ -433,7 +433,7 @@ pub(super) const HASHES: &[&str] = &["sha1", "sha256", "sha384", "sha512"];
 pub(super) const ENCODINGS: &[&str] = &["hex", "base64"];
 
 /// Every mapping below the file, for the schema and the reference.
-pub(super) static ALL: [&TypeSpec; 9] = [
+pub(super) static ALL: [&TypeSpec; 11] = [
     &EGRESS,
     &KUBERNETES,
     &MCP,
