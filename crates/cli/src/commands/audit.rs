@@ -286,7 +286,7 @@ impl Checkpoint {
         let store = self.store.open_existing().await?;
         let asking = async {
             let head = store.audit_head().await?;
-            Ok((head, store.now().await?))
+            Ok::<_, StoreError>((head, store.now().await?))
         };
         let asked = asking.await.map_err(failed);
         store.close().await;
@@ -312,7 +312,7 @@ impl Prune {
                 let entry = audit::by_command_line("audit.prune", object);
                 store.append_audit(entry).await?;
             }
-            Ok(removed)
+            Ok::<_, StoreError>(removed)
         };
         let removed = pruning.await.map_err(failed);
         store.close().await;

@@ -269,15 +269,10 @@ impl Serve {
             engine.shutdown(self.grace).await;
         };
         let upkeep = async {
-            let reloading = async {
-                loop {
-                    reloads.next().await;
-                    self.reload(&setups, (&engine, &api), store.as_ref()).await;
-                }
-            };
+            let running = (engine.as_ref(), api.as_ref());
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = reloading => {}
+                () = self.heed(&mut reloads, &setups, running, store.as_ref()) => {}
                 () = self.keep_audit(store.as_ref(), signer.as_ref()) => {}
             }
         };
@@ -334,6 +329,20 @@ impl Serve {
         Engine::open(store, source, options)
             .await
             .map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))
+    }
+
+    /// Reads the operator's file again whenever somebody asks for it.
+    async fn heed(
+        &self,
+        reloads: &mut ReloadRequests,
+        setups: &Setups,
+        running: (&Engine, &Api),
+        store: &Store,
+    ) {
+        loop {
+            reloads.next().await;
+            self.reload(setups, running, store).await;
+        }
     }
 
     /// Reads the operator's file again. One that cannot be used changes nothing.

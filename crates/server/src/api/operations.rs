@@ -11,6 +11,8 @@ use crate::problem::Problem;
 
 /// The longest message.
 const MAX_MESSAGE: usize = 256 << 10;
+/// The longest name of a person.
+const MAX_USER: usize = 200;
 /// Deliveries that are looked through for what a caller said to a task.
 const MAX_LOOKED_THROUGH: usize = 20_000;
 /// Deliveries of a page.
@@ -118,10 +120,19 @@ pub(crate) async fn decide(
     note.detail("review", review.into());
     note.detail("approve", answer.approve.into());
     let reason = checked_message(answer.reason)?;
-    let row = api.seen_by(caller).task(task).await?;
-    if row.state == TaskState::Waiting {
-        may_answer(api, caller, &row, answer.user.as_deref()).await?;
+    if answer.user.as_ref().is_some_and(|user| user.chars().count() > MAX_USER) {
+        return Err(Problem::bad_request(format!(
+            "`user` has at most {MAX_USER} characters"
+        )));
     }
+    let row = api.seen_by(caller).task(task).await?;
+    let asked = row.detail.as_ref().map(|detail| &detail["review"]["id"]);
+    if row.state != TaskState::Waiting || asked.and_then(Value::as_u64) != Some(review) {
+        // The engine says the same; who may answer is only known of the question that is asked now.
+        let why = format!("task `{task}` asks no question {review}");
+        return Err(Problem::conflict(why));
+    }
+    may_answer(api, caller, &row, answer.user.as_deref()).await?;
     let person = answer.user.as_deref().unwrap_or(caller.person());
     note.detail("person", person.into());
     let about = json!({"by": caller.key, "person": person, "reason": reason});
@@ -156,11 +167,13 @@ async fn may_answer(
         let name = asked.strip_prefix("user:").unwrap_or(asked);
         let is_asked = name.is_empty() || name == behalf;
         let began = task.user_id == behalf || task.origin["caller"] == behalf;
-        return match (is_asked, began && name.is_empty()) {
-            (false, _) => Err(not_asked()),
-            (true, true) => Err(own_task()),
-            (true, false) => Ok(()),
-        };
+        if !is_asked {
+            return Err(not_asked());
+        }
+        if began && name.is_empty() {
+            return Err(own_task());
+        }
+        return Ok(());
     }
     if !asked.is_empty() && caller.is_called(asked) {
         return Ok(());

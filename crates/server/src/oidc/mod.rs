@@ -264,7 +264,9 @@ impl IdentityProvider {
         let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(header::CONTENT_TYPE, kind);
         match &self.config.client_secret {
-            None => drop(form.append_pair("client_id", &self.config.client_id)),
+            None => {
+                form.append_pair("client_id", &self.config.client_id);
+            }
             Some(secret) => {
                 let encoded = |text: &str| -> String {
                     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()

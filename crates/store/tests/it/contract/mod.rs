@@ -117,6 +117,7 @@ contract! {
         what_was_written_is_there_after_opening_again;
     upgrade:
         an_older_schema_is_upgraded,
+        a_database_of_version_3_goes_on,
         a_newer_schema_is_refused,
         all_may_open_at_once;
 }
