@@ -90,14 +90,39 @@ mod tests {
         let names = ["Agents.example".to_owned()];
         for (host, origin, address, allowed) in [
             ("agents.example", None, "127.0.0.1:80", true),
-            ("agents.example:443", Some("https://agents.example"), "127.0.0.1:80", true),
+            (
+                "agents.example:443",
+                Some("https://agents.example"),
+                "127.0.0.1:80",
+                true,
+            ),
             ("localhost", None, "127.0.0.1:80", true),
             ("evil.example", None, "127.0.0.1:80", false),
-            ("agents.example", Some("https://evil.example"), "127.0.0.1:80", false),
-            ("agents.example", Some("https://agents.example.evil"), "127.0.0.1:80", false),
+            (
+                "agents.example",
+                Some("https://evil.example"),
+                "127.0.0.1:80",
+                false,
+            ),
+            (
+                "agents.example",
+                Some("https://agents.example.evil"),
+                "127.0.0.1:80",
+                false,
+            ),
             ("evil.example", None, "10.0.0.5:80", false),
-            ("evil.example", Some("https://evil.example"), "10.0.0.5:80", false),
-            ("agents.example", Some("https://agents.example"), "10.0.0.5:80", true),
+            (
+                "evil.example",
+                Some("https://evil.example"),
+                "10.0.0.5:80",
+                false,
+            ),
+            (
+                "agents.example",
+                Some("https://agents.example"),
+                "10.0.0.5:80",
+                true,
+            ),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert("host", host.parse().unwrap());
@@ -105,7 +130,11 @@ mod tests {
                 headers.insert("origin", origin.parse().unwrap());
             }
             let address = address.parse().unwrap();
-            assert_eq!(is_allowed_as(&headers, address, &names), allowed, "{host} {origin:?}");
+            assert_eq!(
+                is_allowed_as(&headers, address, &names),
+                allowed,
+                "{host} {origin:?}"
+            );
         }
     }
 

@@ -60,7 +60,9 @@ pub fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 ///
 /// Returns an error when it cannot be written.
 pub fn create_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     // Such files are made for their owner alone.
     let mut file = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
     #[cfg(unix)]

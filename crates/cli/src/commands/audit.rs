@@ -207,7 +207,9 @@ impl Verify {
                     report.entries
                 ));
                 if let Some((seq, key)) = report.checkpoint {
-                    talk(&format!("entries up to {seq} were removed, signed by {key}"));
+                    talk(&format!(
+                        "entries up to {seq} were removed, signed by {key}"
+                    ));
                 }
             }
             (VerifyFormat::Human, Err(fault)) => {

@@ -55,7 +55,11 @@ struct Create {
 
     /// What it allows; may be given again: tasks:read, tasks:begin, tasks:approve, tasks:operate, tasks:write (the last three),
     /// events:read, events:write, manifests:read, metrics:read, audit:read, users:act or admin
-    #[arg(long = "scope", value_name = "SCOPE", required_unless_present = "roles")]
+    #[arg(
+        long = "scope",
+        value_name = "SCOPE",
+        required_unless_present = "roles"
+    )]
     scopes: Vec<KeyScope>,
 
     /// Scopes that go together; may be given again: reader, starter, approver, operator, auditor or admin

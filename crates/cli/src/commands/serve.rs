@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use proofhouse_agent::model::RedactText;
 use proofhouse_campaign::config::{NotDuration, duration};
-use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_manifest::interpolate::Secrets;
+use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::audit::{self, CheckpointKey};
 use proofhouse_server::engine::{
     Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource, OperatorSetup,
@@ -360,7 +360,10 @@ impl Serve {
                 "done"
             }
             Err(error) => {
-                talk(&format!("the settings stay as they were: {}", error.message));
+                talk(&format!(
+                    "the settings stay as they were: {}",
+                    error.message
+                ));
                 "failed"
             }
         };

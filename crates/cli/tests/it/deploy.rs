@@ -102,10 +102,15 @@ fn the_unit_is_hardened() {
     };
     let said = String::from_utf8_lossy(&judged.stdout);
     assert!(judged.status.success(), "{said}");
-    let verified = Command::new("systemd-analyze").arg("verify").arg(&path).output();
+    let verified = Command::new("systemd-analyze")
+        .arg("verify")
+        .arg(&path)
+        .output();
     let said = String::from_utf8_lossy(&verified.unwrap().stderr).into_owned();
     // The binary is not installed where tests run.
-    let others = said.lines().filter(|line| !line.contains("is not executable"));
+    let others = said
+        .lines()
+        .filter(|line| !line.contains("is not executable"));
     assert_eq!(others.count(), 0, "{said}");
 }
 
@@ -158,7 +163,10 @@ fn the_chart_is_whole() {
                 .count()
         };
         assert_eq!(words("if") + words("range"), words("end"), "{what}");
-        assert_eq!(template.matches("{{").count(), template.matches("}}").count());
+        assert_eq!(
+            template.matches("{{").count(),
+            template.matches("}}").count()
+        );
         // Every value that is used is there.
         for used in template.split(".Values.").skip(1) {
             let end = used.find(|c: char| !c.is_ascii_alphanumeric() && c != '.');
@@ -235,9 +243,15 @@ fn alerts_and_the_dashboard_ask_for_metrics_that_there_are() {
     for rule in rules {
         let name = rule["alert"].as_str().unwrap();
         are_known(name, rule["expr"].as_str().unwrap());
-        assert!(guide.contains(&format!("`{name}`")), "docs/deployment.md: {name}");
+        assert!(
+            guide.contains(&format!("`{name}`")),
+            "docs/deployment.md: {name}"
+        );
         let severity = rule["labels"]["severity"].as_str().unwrap();
-        assert!(["critical", "warning", "info"].contains(&severity), "{name}");
+        assert!(
+            ["critical", "warning", "info"].contains(&severity),
+            "{name}"
+        );
         assert!(rule["annotations"]["summary"].is_string(), "{name}");
     }
     let dashboard: Value = serde_json::from_str(&text("monitoring/dashboard.json")).unwrap();

@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
-use crate::support::served::{Reply, Served, cookie_of, form_token};
 use crate::support;
+use crate::support::served::{Reply, Served, cookie_of, form_token};
 
 const SHOP: &str = r#"
 kind: commonagents.info/v1beta2/tool
@@ -110,7 +110,10 @@ fn nobody_approves_what_they_began_or_asked_for() {
     let keys = listed["keys"].as_array().unwrap();
     let id = keys.iter().find(|key| key["name"] == "first").unwrap();
     let successor = served.keys(&["rotate", id["id"].as_str().unwrap()]);
-    assert_eq!(answer(&served, successor.trim(), &task, &json!({})).status, 403);
+    assert_eq!(
+        answer(&served, successor.trim(), &task, &json!({})).status,
+        403
+    );
     let renamed = asks(&served, &first, &json!({"user": "somebody else"}));
     assert_eq!(answer(&served, &first, &renamed, &json!({})).status, 403);
     // Speaking to the task of another is asking for what it does.
@@ -175,7 +178,12 @@ fn a_key_is_replaced_without_a_gap() {
     // Both work, and a request that is repeated with the new one is the same request.
     assert_eq!(served.ask_as(&old, "GET", "/v1/tasks", None).status, 200);
     assert_eq!(begin(new, "hello").json()["id"], first.json()["id"]);
-    let ran = served.keys(&["rotate", rotated["id"].as_str().unwrap(), "--overlap", "1ms"]);
+    let ran = served.keys(&[
+        "rotate",
+        rotated["id"].as_str().unwrap(),
+        "--overlap",
+        "1ms",
+    ]);
     until("the end of the old key", || {
         (served.ask_as(new, "GET", "/v1/tasks", None).status == 401).then_some(())
     });
@@ -251,14 +259,18 @@ fn the_first_key_goes_to_a_file_that_only_its_owner_reads() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     std::fs::create_dir(directory.path().join("manifests")).unwrap();
-    let args = [
-        "serve", &path("manifests"), "--store", &path("store.db"), "--listen", "127.0.0.1:0",
-        "--webhook-listen", "127.0.0.1:0", "--model", "sim:careful", "--first-key-file", &path("no/such/place"),
-    ];
+    let (manifests, store, file) = (path("manifests"), path("store.db"), path("no/such/place"));
+    let mut args = vec!["serve", &manifests, "--store", &store];
+    args.extend(["--listen", "127.0.0.1:0", "--webhook-listen", "127.0.0.1:0"]);
+    args.extend(["--model", "sim:careful", "--first-key-file", &file]);
     let ran = support::run(&args);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
-    let listed = support::run(&["keys", "list", "--store", &path("store.db")]);
-    assert!(listed.stderr.contains("there are no keys"), "{}", listed.stderr);
+    let listed = support::run(&["keys", "list", "--store", &store]);
+    assert!(
+        listed.stderr.contains("there are no keys"),
+        "{}",
+        listed.stderr
+    );
 }
 
 #[test]
@@ -278,7 +290,7 @@ fn forms_of_other_pages_do_nothing() {
     let token_of = |session: &str| form_token(&served.look(session, "/dashboard").text);
     let review = format!("/dashboard/tasks/{task}/reviews/1");
     let cancel = format!("/dashboard/tasks/{task}/cancel");
-    for path in [&review, &cancel, "/dashboard/sign-out"] {
+    for path in [review.as_str(), &cancel, "/dashboard/sign-out"] {
         for form in [
             "answer=approve".to_owned(),
             "answer=approve&form_token=".to_owned(),
@@ -295,7 +307,10 @@ fn forms_of_other_pages_do_nothing() {
     // The page has a form that works, and shows who answered.
     let page = served.look(&session, &format!("/dashboard/tasks/{task}"));
     assert!(page.text.contains("Approve"), "{page:?}");
-    let form = format!("answer=approve&reason=fine&form_token={}", form_token(&page.text));
+    let form = format!(
+        "answer=approve&reason=fine&form_token={}",
+        form_token(&page.text)
+    );
     let reply = served.post_form(&session, &review, &form);
     assert_eq!(reply.status, 303, "{reply:?}");
     let shown = until("end", || {
@@ -350,7 +365,8 @@ events:
 
 #[test]
 fn settings_are_read_again_at_sighup() {
-    let settings = |secret: &str| format!("webhooks: {{hub: {{scheme: github, secret: '{secret}'}}}}\n");
+    let settings =
+        |secret: &str| format!("webhooks: {{hub: {{scheme: github, secret: '{secret}'}}}}\n");
     let served = Served::start(&[("hub.yaml", HOOKED)], &settings("first"), &[]);
     let post = |secret: &str, id: &str| {
         let body = json!({"text": id});
@@ -367,7 +383,9 @@ fn settings_are_read_again_at_sighup() {
     assert_eq!(post("first", "3"), 202);
     std::fs::write(served.path("operator.yaml"), settings("second")).unwrap();
     served.signal("-HUP");
-    until("the new secret", || (post("second", "4") == 202).then_some(()));
+    until("the new secret", || {
+        (post("second", "4") == 202).then_some(())
+    });
     assert_eq!(post("first", "5"), 401);
     let entries = served.get("/v1/audit")["entries"].clone();
     let reloads = entries.as_array().unwrap().iter();

@@ -56,7 +56,9 @@ fn what_was_done_is_in_the_log_and_every_change_of_it_shows() {
     let begun = actions.iter().filter(|action| **action == "task.begin");
     assert_eq!(begun.count(), 3, "{actions:?}");
     assert_eq!(actions[0], "key.create");
-    let sign_ins = lines.iter().filter(|line| line["entry"]["action"] == "session.begin");
+    let sign_ins = lines
+        .iter()
+        .filter(|line| line["entry"]["action"] == "session.begin");
     let outcomes: Vec<&Value> = sign_ins.map(|line| &line["entry"]["outcome"]).collect();
     assert_eq!(outcomes, [&json!("refused"), &json!("done")]);
     assert!(!exported.stdout.contains("phk_"), "{}", exported.stdout);
@@ -115,7 +117,10 @@ fn a_log_that_was_cut_or_rewritten_does_not_match_a_checkpoint_kept_elsewhere() 
     let made = audit(&directory, &["checkpoint", "--key", &key]);
     assert_eq!(made.code, Some(0), "{}", made.stderr);
     std::fs::write(&kept, &made.stdout).unwrap();
-    let public = support::json(&made.stdout)["statement"].as_str().unwrap().to_owned();
+    let public = support::json(&made.stdout)["statement"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let public = support::json(&public)["key"].as_str().unwrap().to_owned();
     let verify = ["verify", "--checkpoint", &kept, "--trusted-key", &public];
     assert_eq!(audit(&directory, &verify).code, Some(0));
@@ -128,7 +133,13 @@ fn a_log_that_was_cut_or_rewritten_does_not_match_a_checkpoint_kept_elsewhere() 
     assert_eq!(audit(&directory, &["verify"]).code, Some(0));
     let cut = audit(&directory, &verify);
     assert_eq!(cut.code, Some(1), "{}", cut.stderr);
-    let other = ["verify", "--checkpoint", &kept, "--trusted-key", "ed25519:00"];
+    let other = [
+        "verify",
+        "--checkpoint",
+        &kept,
+        "--trusted-key",
+        "ed25519:00",
+    ];
     let other = audit(&directory, &other);
     assert_eq!(other.code, Some(1), "{}", other.stderr);
     assert!(other.stderr.contains("another key"), "{}", other.stderr);
@@ -144,14 +155,21 @@ fn old_entries_make_way_for_a_signed_checkpoint() {
     assert_eq!(none.code, Some(0), "{}", none.stderr);
     assert!(none.stderr.contains("removed 0"), "{}", none.stderr);
     let all = audit(&directory, &["prune", "--older-than", "1ms", "--key", &key]);
-    assert!(all.stderr.contains(&format!("removed {before}")), "{}", all.stderr);
+    assert!(
+        all.stderr.contains(&format!("removed {before}")),
+        "{}",
+        all.stderr
+    );
     // What is left is what says so.
     let left = audit(&directory, &["export"]).stdout;
     assert_eq!(left.lines().count(), 1, "{left}");
     assert_eq!(support::json(&left)["entry"]["action"], "audit.prune");
     let holds = audit(&directory, &["verify", "--format", "json"]);
     assert_eq!(holds.code, Some(0), "{}", holds.stderr);
-    assert_eq!(support::json(&holds.stdout)["report"]["checkpoint"][0], before);
+    assert_eq!(
+        support::json(&holds.stdout)["report"]["checkpoint"][0],
+        before
+    );
     // A checkpoint that somebody else puts in its place does not count.
     sql(
         &directory,
@@ -168,13 +186,26 @@ fn entries_are_exported_as_ocsf() {
     let exported = audit(&directory, &["export", "--format", "ocsf"]);
     assert_eq!(exported.code, Some(0), "{}", exported.stderr);
     let events: Vec<Value> = exported.stdout.lines().map(support::json).collect();
-    let of = |class: i64| events.iter().filter(move |event| event["class_uid"] == class);
+    let of = |class: i64| {
+        events
+            .iter()
+            .filter(move |event| event["class_uid"] == class)
+    };
     assert_eq!(of(3002).count(), 2);
     assert_eq!(of(6003).count(), events.len() - 2);
     for event in &events {
         for needed in [
-            "activity_id", "category_uid", "class_uid", "type_uid", "time", "severity_id", "metadata", "actor", "api",
-            "src_endpoint", "status_id",
+            "activity_id",
+            "category_uid",
+            "class_uid",
+            "type_uid",
+            "time",
+            "severity_id",
+            "metadata",
+            "actor",
+            "api",
+            "src_endpoint",
+            "status_id",
         ] {
             assert!(!event[needed].is_null(), "{needed}: {event}");
         }

@@ -69,7 +69,10 @@ impl Browser {
         let (host, path) = rest.split_once('/').unwrap();
         let address: SocketAddr = host.parse().unwrap();
         let jar = self.cookies.entry(address).or_default();
-        let cookies: Vec<String> = jar.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<String> = jar
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let head = format!(
             "{method} /{path} HTTP/1.1\r\nhost: {host}\r\ncookie: {}\r\n\
              content-type: application/x-www-form-urlencoded",
@@ -186,7 +189,10 @@ fn people_sign_in_with_their_organization() {
             entry["entry"]["actor"]["person"] == person && entry["entry"]["action"] == action
         })
     };
-    assert!(by("ann@example.com", "session.begin").is_some(), "{entries:?}");
+    assert!(
+        by("ann@example.com", "session.begin").is_some(),
+        "{entries:?}"
+    );
     let cancelled = by("carl@example.com", "task.cancel").unwrap();
     assert_eq!(cancelled["entry"]["outcome"], "done");
     let refused = by("ann@example.com", "task.cancel").unwrap();

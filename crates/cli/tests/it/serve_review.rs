@@ -58,7 +58,14 @@ events:
 #[test]
 fn who_approved_and_why_is_told_later() {
     let served = Served::start(&[("shop.yaml", SHOP)], "", &[]);
-    let ann = ["--name", "ann", "--role", "approver", "--user", "ann@example.com"];
+    let ann = [
+        "--name",
+        "ann",
+        "--role",
+        "approver",
+        "--user",
+        "ann@example.com",
+    ];
     let second = &served.new_key(&ann);
     for (approve, paid) in [(true, 1), (false, 0)] {
         let task = served.begin("clerk", Some("Refund money, amount: 3"));

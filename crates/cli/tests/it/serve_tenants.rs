@@ -75,11 +75,12 @@ struct Tenants {
     own: Vec<(String, String, i64)>,
 }
 
-const NAMES: [&str; 2] = ["red", "blue"];
+/// Words that are in no other.
+const NAMES: [&str; 2] = ["mango", "papaya"];
 
 fn tenants() -> Tenants {
-    let [red, blue] = NAMES.map(|name| TENANT.replace("NAMESPACE", name));
-    let served = Served::start(&[("red.yaml", &red), ("blue.yaml", &blue)], "", &[]);
+    let [mango, papaya] = NAMES.map(|name| TENANT.replace("NAMESPACE", name));
+    let served = Served::start(&[("mango.yaml", &mango), ("papaya.yaml", &papaya)], "", &[]);
     let own = NAMES.map(|name| {
         let key = served.new_key(&["--role", "admin", "--namespace", name, "--name", name]);
         let order = json!({"agent": "clerk", "message": "Refund money, amount: 3"});
@@ -96,7 +97,9 @@ fn tenants() -> Tenants {
         let event = posted.json()["event"].as_i64().unwrap();
         until("question and event", || {
             let shown = served.ask_as(&key, "GET", &format!("/v1/tasks/{task}"), None);
-            let routed = served.ask("GET", &format!("/v1/events/{event}"), None).json();
+            let routed = served
+                .ask("GET", &format!("/v1/events/{event}"), None)
+                .json();
             (shown.json()["state"] == "waiting" && routed["state"] == "routed").then_some(())
         });
         (key, task, event)
@@ -119,7 +122,7 @@ impl Tenants {
     /// A body that an operation takes.
     fn body(&self, method: &str, path: &str) -> Option<Value> {
         match (method, path) {
-            ("POST", "/v1/tasks") => Some(json!({"agent": "clerk", "namespace": "red"})),
+            ("POST", "/v1/tasks") => Some(json!({"agent": "clerk", "namespace": "mango"})),
             ("POST", path) if path.ends_with("/messages") => Some(json!({"message": "hello"})),
             ("POST", path) if path.contains("/reviews/") => Some(json!({"approve": true})),
             _ => None,
@@ -131,13 +134,13 @@ impl Tenants {
 fn no_route_shows_or_changes_what_another_tenant_has() {
     let tenants = tenants();
     let served = &tenants.served;
-    let (blue, _, _) = &tenants.own[1];
-    let (red, red_task, red_event) = &tenants.own[0];
-    let before = served.get(&format!("/v1/tasks/{red_task}"));
+    let (papaya, _, _) = &tenants.own[1];
+    let (mango, their_task, their_event) = &tenants.own[0];
+    let before = served.get(&format!("/v1/tasks/{their_task}"));
     let mut tried = 0;
     for (method, path) in operations(served) {
         let body = tenants.body(&method, &path);
-        let reply = served.ask_as(blue, &method, &tenants.path(&path, 0), body.as_ref());
+        let reply = served.ask_as(papaya, &method, &tenants.path(&path, 0), body.as_ref());
         let place = format!("{method} {path}: {reply:?}");
         if PUBLIC.contains(&path.as_str()) {
             assert_eq!(reply.status, 200, "{place}");
@@ -152,7 +155,7 @@ fn no_route_shows_or_changes_what_another_tenant_has() {
         } else {
             // A list shows nothing of it.
             assert_eq!(reply.status, 200, "{place}");
-            for own in ["red", red_task] {
+            for own in ["mango", their_task] {
                 assert!(!reply.text.contains(own), "{own}: {place}");
             }
         }
@@ -160,29 +163,35 @@ fn no_route_shows_or_changes_what_another_tenant_has() {
     assert!(tried >= 16, "{tried}");
     // Filters do not widen what is seen.
     for path in [
-        "/v1/tasks?namespace=red".to_owned(),
-        format!("/v1/tasks?after={red_task}"),
-        format!("/v1/events?task={red_task}"),
-        "/v1/events?tool=red-till".to_owned(),
+        "/v1/tasks?namespace=mango".to_owned(),
+        format!("/v1/tasks?after={their_task}"),
+        format!("/v1/events?task={their_task}"),
+        "/v1/events?tool=mango-till".to_owned(),
     ] {
-        let reply = served.ask_as(blue, "GET", &path, None);
+        let reply = served.ask_as(papaya, "GET", &path, None);
         assert_eq!(reply.status, 200, "{path}");
-        assert!(!reply.text.contains("red"), "{path}: {reply:?}");
+        assert!(!reply.text.contains("mango"), "{path}: {reply:?}");
     }
     for path in ["", "/events", "/manifests"] {
-        let session = crate::support::served::cookie_of(&served.sign_in(blue));
+        let session = crate::support::served::cookie_of(&served.sign_in(papaya));
         let page = served.look(&session, &format!("/dashboard{path}"));
         assert_eq!(page.status, 200, "{path}");
-        assert!(page.text.contains("blue") && !page.text.contains("red-"), "{path}: {page:?}");
-        for own in [format!("tasks/{red_task}"), format!("events/{red_event}")] {
+        assert!(
+            page.text.contains("papaya") && !page.text.contains("mango"),
+            "{path}: {page:?}"
+        );
+        for own in [
+            format!("tasks/{their_task}"),
+            format!("events/{their_event}"),
+        ] {
             let page = served.look(&session, &format!("/dashboard/{own}"));
             assert_eq!(page.status, 404, "{own}");
         }
     }
     // Nothing happened to it, and its own tenant sees it.
-    let after = served.ask_as(red, "GET", &format!("/v1/tasks/{red_task}"), None);
+    let after = served.ask_as(mango, "GET", &format!("/v1/tasks/{their_task}"), None);
     assert_eq!(after.json(), before);
-    let event = served.ask_as(red, "GET", &format!("/v1/events/{red_event}"), None);
+    let event = served.ask_as(mango, "GET", &format!("/v1/events/{their_event}"), None);
     assert_eq!(event.status, 200, "{event:?}");
     assert_eq!(event.json()["attempt"], 1);
 }
@@ -217,7 +226,7 @@ fn every_route_asks_for_its_scope_before_it_reads_the_request() {
 fn every_request_that_changes_something_is_in_the_audit_log() {
     let tenants = tenants();
     let served = &tenants.served;
-    let (red, task, _) = &tenants.own[0];
+    let (mango, task, _) = &tenants.own[0];
     let newest = || {
         let head = served.get("/v1/audit?limit=1");
         head["entries"][0]["seq"].as_i64().unwrap_or(0)
@@ -228,11 +237,11 @@ fn every_request_that_changes_something_is_in_the_audit_log() {
         }
         let before = newest();
         let body = tenants.body(&method, &path);
-        let reply = served.ask_as(red, &method, &tenants.path(&path, 0), body.as_ref());
+        let reply = served.ask_as(mango, &method, &tenants.path(&path, 0), body.as_ref());
         let entries = served.get("/v1/audit?limit=20");
         let entries = entries["entries"].as_array().unwrap();
         let found = entries.iter().find(|entry| {
-            entry["seq"].as_i64() > Some(before) && entry["entry"]["actor"]["name"] == "red"
+            entry["seq"].as_i64() > Some(before) && entry["entry"]["actor"]["name"] == "mango"
         });
         let found = found.unwrap_or_else(|| panic!("{method} {path}: {entries:?}"));
         let entry = &found["entry"];
@@ -242,7 +251,7 @@ fn every_request_that_changes_something_is_in_the_audit_log() {
         assert!(is_named, "give {method} {path} a name in `audit_note.rs`");
         if path.contains("{task}") {
             assert_eq!(entry["object"], json!({"kind": "task", "id": task}));
-            assert_eq!(found["namespace"], "red", "{method} {path}");
+            assert_eq!(found["namespace"], "mango", "{method} {path}");
         }
     }
 }

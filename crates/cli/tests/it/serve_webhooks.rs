@@ -375,7 +375,12 @@ fn tls_is_spoken_when_there_is_a_certificate() {
     // The browser of one who signs in sends the cookie over nothing else.
     let page = "GET /dashboard/sign-in HTTP/1.1\r\nhost: localhost";
     let page = exchange(open(served.api), page, b"");
-    let head = form_head("localhost", "https", &cookie_of(&page), "/dashboard/sign-in");
+    let head = form_head(
+        "localhost",
+        "https",
+        &cookie_of(&page),
+        "/dashboard/sign-in",
+    );
     let form = format!("form_token={}&key={}", form_token(&page.text), served.key);
     let reply = exchange(open(served.api), &head, form.as_bytes());
     assert_eq!(reply.status, 303, "{reply:?}");

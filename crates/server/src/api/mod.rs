@@ -35,7 +35,9 @@ pub use description::description;
 pub(crate) use extract::{JsonBody, Path, Query, whole};
 pub(crate) use operations::{ReviewAnswer, cancel, decide};
 pub(crate) use review_answers::answers;
-pub(crate) use sessions::{LIFETIME, SessionOwner, SignedInPerson, begin as begin_session, form_token, is_form_token};
+pub(crate) use sessions::{
+    LIFETIME, SessionOwner, SignedInPerson, begin as begin_session, form_token, is_form_token,
+};
 pub(crate) use views::{
     EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };

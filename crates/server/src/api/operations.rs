@@ -94,7 +94,9 @@ pub(super) async fn say(
     let key = key.map(|key| format!("{}:{key}", caller.person()));
     let engine = api.running_engine()?;
     let by = Some(caller.person());
-    let received = engine.message_by(task, message, parameters, key, by).await?;
+    let received = engine
+        .message_by(task, message, parameters, key, by)
+        .await?;
     Ok(received.id())
 }
 
@@ -120,7 +122,11 @@ pub(crate) async fn decide(
     note.detail("review", review.into());
     note.detail("approve", answer.approve.into());
     let reason = checked_message(answer.reason)?;
-    if answer.user.as_ref().is_some_and(|user| user.chars().count() > MAX_USER) {
+    if answer
+        .user
+        .as_ref()
+        .is_some_and(|user| user.chars().count() > MAX_USER)
+    {
         return Err(Problem::bad_request(format!(
             "`user` has at most {MAX_USER} characters"
         )));
@@ -158,10 +164,14 @@ async fn may_answer(
     if caller.is_anyone() {
         return Ok(());
     }
-    let asked = task.detail.as_ref().map(|detail| &detail["review"]["reviewer"]);
+    let asked = task
+        .detail
+        .as_ref()
+        .map(|detail| &detail["review"]["reviewer"]);
     let asked = asked.and_then(Value::as_str).unwrap_or_default().trim();
-    let not_asked =
-        || Problem::forbidden("the question is for somebody else: the manifest names who answers it");
+    let not_asked = || {
+        Problem::forbidden("the question is for somebody else: the manifest names who answers it")
+    };
     if let Some(behalf) = behalf {
         caller.needs(crate::keys::KeyScope::UsersAct)?;
         let name = asked.strip_prefix("user:").unwrap_or(asked);

@@ -99,11 +99,7 @@ impl TenantStore<'_> {
     }
 
     /// The newest entries of a task's trace.
-    pub(crate) async fn trace(
-        &self,
-        task: &str,
-        limit: usize,
-    ) -> Result<Vec<TraceEntry>, Problem> {
+    pub(crate) async fn trace(&self, task: &str, limit: usize) -> Result<Vec<TraceEntry>, Problem> {
         self.task(task).await?;
         let trace = self.store.newest_trace(task, limit).await;
         trace.map_err(store_problem)
@@ -181,7 +177,8 @@ impl TenantStore<'_> {
             return Some(file.clone());
         }
         let mut seen = file.clone();
-        seen.holds.retain(|(_, namespace, _)| namespaces.has(namespace));
+        seen.holds
+            .retain(|(_, namespace, _)| namespaces.has(namespace));
         if seen.holds.is_empty() {
             return None;
         }

@@ -36,7 +36,9 @@ pub struct CheckpointKey(Ed25519KeyPair);
 
 impl std::fmt::Debug for CheckpointKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("CheckpointKey").field(&self.public()).finish()
+        f.debug_tuple("CheckpointKey")
+            .field(&self.public())
+            .finish()
     }
 }
 
@@ -110,8 +112,8 @@ pub fn verify_checkpoint(
     let (Some(public), Some(signature)) = (bytes(key), bytes(&checkpoint.signature)) else {
         return Err(CheckpointError::Signature);
     };
-    let verified =
-        UnparsedPublicKey::new(&ED25519, public).verify(checkpoint.statement.as_bytes(), &signature);
+    let verified = UnparsedPublicKey::new(&ED25519, public)
+        .verify(checkpoint.statement.as_bytes(), &signature);
     verified.map_err(|_| CheckpointError::Signature)?;
     Ok(key.to_owned())
 }

@@ -19,7 +19,11 @@ pub fn ocsf_event(record: &AuditRecord) -> Value {
         "name": person.unwrap_or("unknown"),
         "type_id": if actor["kind"] == "server" { 3 } else { 1 },
     });
-    let status = if is_done { (1, "Success") } else { (2, "Failure") };
+    let status = if is_done {
+        (1, "Success")
+    } else {
+        (2, "Failure")
+    };
     let mut event = json!({
         "time": record.at,
         "severity_id": if is_done { 1 } else { 2 },
@@ -104,7 +108,14 @@ mod tests {
             assert_eq!(event["activity_id"], activity, "{action}");
             assert_eq!(event["type_uid"], class * 100 + activity, "{action}");
             assert_eq!(event["category_uid"], class / 1000, "{action}");
-            for needed in ["time", "severity_id", "metadata", "actor", "api", "src_endpoint"] {
+            for needed in [
+                "time",
+                "severity_id",
+                "metadata",
+                "actor",
+                "api",
+                "src_endpoint",
+            ] {
                 assert!(!event[needed].is_null(), "{action} {needed}");
             }
             assert!(class != 3002 || event["user"]["name"] == "ann@example.com");

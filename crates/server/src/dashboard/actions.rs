@@ -62,7 +62,10 @@ pub(super) fn forms(caller: &Caller, task: &TaskRecord) -> Markup {
 }
 
 /// The fields of a form that a page of ours made for whoever sent it, and who that is.
-pub(super) async fn filled_in(api: &Api, request: Request) -> Result<(Caller, FormFields), Problem> {
+pub(super) async fn filled_in(
+    api: &Api,
+    request: Request,
+) -> Result<(Caller, FormFields), Problem> {
     let (parts, body) = request.into_parts();
     let held = cookie(&parts, COOKIE).ok_or_else(|| Problem::unauthorized("sign in first"))?;
     let form = FormFields::of(whole(&parts.headers, body, MAX_FORM).await?.as_ref());

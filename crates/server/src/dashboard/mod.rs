@@ -59,9 +59,9 @@ fn admitted(caller: Result<Caller, Problem>, scope: KeyScope) -> Result<Caller, 
             let page = Page::new("Not allowed", body).of(&caller);
             Err(Box::new((StatusCode::FORBIDDEN, page).into_response()))
         }
-        Err(problem) if problem.status == 401 => Err(Box::new(
-            Redirect::to("/dashboard/sign-in").into_response(),
-        )),
+        Err(problem) if problem.status == 401 => {
+            Err(Box::new(Redirect::to("/dashboard/sign-in").into_response()))
+        }
         Err(problem) => Err(Box::new(error_page(&problem))),
     }
 }

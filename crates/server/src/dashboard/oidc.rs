@@ -63,7 +63,9 @@ pub(super) async fn begin(
         let body = serde_json::to_value(&flow).unwrap_or_default();
         let time = i64::try_from(AWAY_TIME.as_millis()).unwrap_or(i64::MAX);
         let hash = keys::digest(&held);
-        let begun = api.store.begin_session(SessionKind::SignIn, &hash, body, time);
+        let begun = api
+            .store
+            .begin_session(SessionKind::SignIn, &hash, body, time);
         begun.await.map_err(store_problem)?;
         Ok::<_, Problem>((url, held))
     };

@@ -142,7 +142,11 @@ pub(super) fn cookie_header(
     seconds: u64,
     same_site: &str,
 ) -> HeaderMap {
-    let secure = if api.is_reached_over_tls() { "; Secure" } else { "" };
+    let secure = if api.is_reached_over_tls() {
+        "; Secure"
+    } else {
+        ""
+    };
     let text = format!(
         "{name}={value}; Path=/; HttpOnly; SameSite={same_site}; Max-Age={seconds}{secure}"
     );

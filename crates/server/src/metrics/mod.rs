@@ -111,8 +111,7 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("proofhouse");
         let requests = Family::default();
         registry.register("http_requests", "Requests answered", requests.clone());
-        let request_seconds =
-            Family::new_with_constructor(request_histogram as fn() -> Histogram);
+        let request_seconds = Family::new_with_constructor(request_histogram as fn() -> Histogram);
         let help = "Seconds until requests were answered";
         registry.register("http_request_seconds", help, request_seconds.clone());
         let connections = Gauge::default();

@@ -26,7 +26,9 @@ fn file(name: &str) -> Option<String> {
 
 /// Bytes of memory that are in use, of `status`.
 fn resident_bytes(status: &str) -> Option<i64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: i64 = line.split_whitespace().next()?.parse().ok()?;
     kilobytes.checked_mul(1024)
 }

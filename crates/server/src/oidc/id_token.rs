@@ -47,7 +47,11 @@ pub(crate) struct Expected<'a> {
 }
 
 /// The claims of a token that one of these keys signed and that says what it must.
-pub(crate) fn verify(token: &str, keys: &Value, wanted: &Expected<'_>) -> Result<Value, TokenError> {
+pub(crate) fn verify(
+    token: &str,
+    keys: &Value,
+    wanted: &Expected<'_>,
+) -> Result<Value, TokenError> {
     if token.len() > MAX_TOKEN {
         return Err(TokenError::Malformed);
     }
@@ -139,14 +143,17 @@ fn check(algorithm: &str, key: &Value, signed: &[u8], signature: &[u8]) -> Resul
 }
 
 fn believe(claims: &Value, wanted: &Expected<'_>) -> Result<(), TokenError> {
-    let insist = |holds: bool, claim| if holds { Ok(()) } else { Err(TokenError::Claim(claim)) };
+    let insist = |holds: bool, claim| {
+        if holds {
+            Ok(())
+        } else {
+            Err(TokenError::Claim(claim))
+        }
+    };
     insist(claims["iss"] == wanted.issuer, "iss")?;
     let (is_for_us, is_for_others) = match &claims["aud"] {
         Value::String(one) => (one == wanted.client_id, false),
-        Value::Array(all) => (
-            all.iter().any(|one| one == wanted.client_id),
-            all.len() > 1,
-        ),
+        Value::Array(all) => (all.iter().any(|one| one == wanted.client_id), all.len() > 1),
         _ => (false, false),
     };
     insist(is_for_us, "aud")?;
@@ -161,10 +168,7 @@ fn believe(claims: &Value, wanted: &Expected<'_>) -> Result<(), TokenError> {
     let (now, leeway) = (wanted.now as f64, LEEWAY as f64);
     insist(time("exp").is_some_and(|end| end + leeway > now), "exp")?;
     insist(time("iat").is_some_and(|begin| begin - leeway < now), "iat")?;
-    insist(
-        time("nbf").is_none_or(|begin| begin - leeway < now),
-        "nbf",
-    )
+    insist(time("nbf").is_none_or(|begin| begin - leeway < now), "nbf")
 }
 
 #[cfg(test)]
@@ -216,7 +220,10 @@ mod tests {
         let other = Signer::new().sign(&header, &claims());
         assert_eq!(verify(&other, &keys, &WANTED), Err(TokenError::Signature));
         let unknown = signer.sign(&json!({"alg": "EdDSA", "kid": "k2"}), &claims());
-        assert_eq!(verify(&unknown, &keys, &WANTED), Err(TokenError::UnknownKey));
+        assert_eq!(
+            verify(&unknown, &keys, &WANTED),
+            Err(TokenError::UnknownKey)
+        );
         for alg in ["none", "HS256", "RS256", "ES256"] {
             let token = signer.sign(&json!({"alg": alg, "kid": "k1"}), &claims());
             assert_eq!(

@@ -166,7 +166,11 @@ impl IdentityProvider {
     }
 
     /// The keys of the provider; asked for again if they are older than this.
-    async fn keys(&self, metadata: &ProviderMetadata, age: Duration) -> Result<Arc<Value>, OidcError> {
+    async fn keys(
+        &self,
+        metadata: &ProviderMetadata,
+        age: Duration,
+    ) -> Result<Arc<Value>, OidcError> {
         if let Some((keys, at)) = &lock(&self.known).keys
             && at.elapsed() < age
         {
@@ -220,7 +224,11 @@ impl IdentityProvider {
             return Err(OidcError::Unknown);
         }
         if let Some(error) = pair("error") {
-            let said: String = error.chars().filter(|c| !c.is_control()).take(100).collect();
+            let said: String = error
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(100)
+                .collect();
             return Err(OidcError::Refused(said));
         }
         let metadata = self.metadata().await?;
@@ -286,7 +294,9 @@ impl IdentityProvider {
         }
         let url = checked(&metadata.token_endpoint)?;
         let body = Bytes::from(form.finish());
-        let sent = self.client.exchange(Method::POST, &url, headers, body, ANSWER_TIME);
+        let sent = self
+            .client
+            .exchange(Method::POST, &url, headers, body, ANSWER_TIME);
         let answer = sent.await?;
         let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         if !answer.status.is_success() {

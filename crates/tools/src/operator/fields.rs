@@ -80,7 +80,11 @@ pub(super) static SIGN_IN: TypeSpec = TypeSpec {
             Kind::Text,
             "The provider, such as https://id.example.com.",
         ),
-        needed("client_id", Kind::Text, "What the provider calls this server."),
+        needed(
+            "client_id",
+            Kind::Text,
+            "What the provider calls this server.",
+        ),
         field(
             "client_secret",
             Kind::Text,

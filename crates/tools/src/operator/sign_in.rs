@@ -73,7 +73,8 @@ pub(super) fn read<'s>(
 fn address<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Option<Url> {
     let text = reader.text(node)?;
     let found = Url::parse(&text).ok().filter(|url| {
-        let is_safe = url.scheme() == "https" || url.scheme() == "http" && url.host_str().is_some_and(is_this_machine);
+        let is_safe = url.scheme() == "https"
+            || url.scheme() == "http" && url.host_str().is_some_and(is_this_machine);
         let is_plain = url.query().is_none() && url.fragment().is_none();
         is_safe && is_plain && url.username().is_empty() && url.password().is_none()
     });

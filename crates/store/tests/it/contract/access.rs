@@ -78,7 +78,10 @@ pub(crate) async fn sessions_end_and_are_taken_once(place: Arc<Place>) {
     // Another process knows it too; nobody takes one kind for the other.
     let other = place.open().await;
     assert_eq!(other.session(kind, "s1").await.unwrap(), Some(body.clone()));
-    assert_eq!(other.session(SessionKind::SignIn, "s1").await.unwrap(), None);
+    assert_eq!(
+        other.session(SessionKind::SignIn, "s1").await.unwrap(),
+        None
+    );
     assert_eq!(other.end_session(kind, "s1").await.unwrap(), Some(body));
     assert_eq!(store.end_session(kind, "s1").await.unwrap(), None);
     assert_eq!(store.session(kind, "s1").await.unwrap(), None);
@@ -117,7 +120,11 @@ pub(crate) async fn lists_show_the_namespaces_asked_for(place: Arc<Place>) {
     let shared = receive_one(&store, shared).await.id();
     let claimed = store.claim_events("one", LONG, 10).await.unwrap();
     for claimed in claimed {
-        let to = if claimed.claim.event == own { vec!["t1"] } else { vec!["t1", "t2"] };
+        let to = if claimed.claim.event == own {
+            vec!["t1"]
+        } else {
+            vec!["t1", "t2"]
+        };
         let given = to.into_iter().map(|task| delivery(task, "opened"));
         let given = given.collect();
         store.route(routing(claimed.claim, given)).await.unwrap();

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_store::StoreError;
-use proofhouse_store::model::{
-    DirectDelivery, EventState, ReceiveOutcome, TaskState, WakeRules,
-};
+use proofhouse_store::model::{DirectDelivery, EventState, ReceiveOutcome, TaskState, WakeRules};
 use serde_json::json;
 
 use crate::contract::place::Place;
@@ -153,12 +151,7 @@ pub(crate) async fn a_database_of_version_3_goes_on(place: Arc<Place>) {
     let claimed = store.claim_tasks("new", LONG, wake, 10).await.unwrap();
     let claimed = claimed.iter().find(|task| task.task.id == "task-waits");
     let claimed = claimed.unwrap();
-    let mut step = append(
-        "task-waits",
-        claimed.lease.held(),
-        claimed.task.next_seq,
-        1,
-    );
+    let mut step = append("task-waits", claimed.lease.held(), claimed.task.next_seq, 1);
     step.delivered = claimed.next.as_ref().map(|next| next.id);
     store.append(step).await.unwrap();
     assert_eq!(store.replay(1).await.unwrap(), 2);

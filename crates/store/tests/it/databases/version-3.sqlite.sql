@@ -18,9 +18,9 @@ CREATE TABLE tasks (
   created_at BIGINT NOT NULL,
   last_activity BIGINT NOT NULL
 );
-INSERT INTO tasks VALUES(1,'task-idle','shop','clerk',NULL,'key:d3ed4294bebe',NULL,'{}','{"by":"api","user":"key:d3ed4294bebe"}','idle',NULL,6,1794965021068,1794965021452);
-INSERT INTO tasks VALUES(2,'task-waits','shop','clerk',NULL,'key:d3ed4294bebe',NULL,'{}','{"by":"api","user":"key:d3ed4294bebe"}','waiting','{"review":{"id":1,"reviewer":"ann@example.com","function":"till","arguments":{"amount":3}}}',3,1794965021090,1794965021186);
-INSERT INTO tasks VALUES(3,'task-ended','shop','clerk',NULL,'key:d3ed4294bebe',NULL,'{}','{"by":"api","user":"key:d3ed4294bebe"}','ended','{"end":{"reason":"cancelled","message":"the task was cancelled"}}',1,1794965021140,1794965021380);
+INSERT INTO tasks VALUES(1,'task-idle','shop','clerk',NULL,'key:d3ed4294bebe',NULL,'{}','{"by":"api","user":"key:d3ed4294bebe"}','idle',NULL,6,1700065021068,1700065021452);
+INSERT INTO tasks VALUES(2,'task-waits','shop','clerk',NULL,'key:d3ed4294bebe',NULL,'{}','{"by":"api","user":"key:d3ed4294bebe"}','waiting','{"review":{"id":1,"reviewer":"ann@example.com","function":"till","arguments":{"amount":3}}}',3,1700065021090,1700065021186);
+INSERT INTO tasks VALUES(3,'task-ended','shop','clerk',NULL,'key:d3ed4294bebe',NULL,'{}','{"by":"api","user":"key:d3ed4294bebe"}','ended','{"end":{"reason":"cancelled","message":"the task was cancelled"}}',1,1700065021140,1700065021380);
 CREATE TABLE snapshots (
   task_id TEXT PRIMARY KEY REFERENCES tasks (id) ON DELETE CASCADE,
   body TEXT NOT NULL
@@ -33,16 +33,16 @@ CREATE TABLE turns (
   created_at BIGINT NOT NULL,
   PRIMARY KEY (task_id, seq)
 );
-INSERT INTO turns VALUES('task-idle',0,'input','{"turn":"input","time":"2026-11-18T01:23:41.109Z","message":"Hello there.","parameters":{},"delivery":"1"}',1794965021110);
-INSERT INTO turns VALUES('task-idle',1,'llm','{"turn":"llm","time":"2026-11-18T01:23:41.126Z","model":"sim:careful","simulation":true,"text":"I can answer this without a tool. You asked: \"Hello there.\"","calls":[],"usage":{"prompt":44,"completion":15}}',1794965021140);
-INSERT INTO turns VALUES('task-idle',2,'output','{"turn":"output","time":"2026-11-18T01:23:41.152Z","message":"I can answer this without a tool. You asked: \"Hello there.\"","exposes":{}}',1794965021153);
-INSERT INTO turns VALUES('task-waits',0,'input','{"turn":"input","time":"2026-11-18T01:23:41.166Z","message":"Refund money, amount: 3","parameters":{},"delivery":"2"}',1794965021173);
-INSERT INTO turns VALUES('task-waits',1,'llm','{"turn":"llm","time":"2026-11-18T01:23:41.180Z","model":"sim:careful","simulation":true,"text":"","calls":[{"id":"call_e220a8397b1dcdaf","name":"till","arguments":{"object":{"amount":3}}}],"usage":{"prompt":47,"completion":3}}',1794965021181);
-INSERT INTO turns VALUES('task-waits',2,'asked','{"turn":"asked","time":"2026-11-18T01:23:41.186Z","review":{"id":1,"reviewer":"ann@example.com","function":"till","arguments":{"amount":3}}}',1794965021186);
-INSERT INTO turns VALUES('task-ended',0,'ended','{"turn":"ended","time":"2026-11-18T01:23:41.376Z","end":{"reason":"cancelled","message":"the task was cancelled"}}',1794965021380);
-INSERT INTO turns VALUES('task-idle',3,'input','{"turn":"input","time":"2026-11-18T01:23:41.438Z","message":"from outside","parameters":{},"source":"till","event":"said","delivery":"4"}',1794965021439);
-INSERT INTO turns VALUES('task-idle',4,'llm','{"turn":"llm","time":"2026-11-18T01:23:41.444Z","model":"sim:careful","simulation":true,"text":"I can answer this without a tool. You asked: \"from outside\"","calls":[],"usage":{"prompt":62,"completion":15}}',1794965021445);
-INSERT INTO turns VALUES('task-idle',5,'output','{"turn":"output","time":"2026-11-18T01:23:41.452Z","message":"I can answer this without a tool. You asked: \"from outside\"","exposes":{}}',1794965021452);
+INSERT INTO turns VALUES('task-idle',0,'input','{"turn":"input","time":"2026-11-18T01:23:41.109Z","message":"Hello there.","parameters":{},"delivery":"1"}',1700065021110);
+INSERT INTO turns VALUES('task-idle',1,'llm','{"turn":"llm","time":"2026-11-18T01:23:41.126Z","model":"sim:careful","simulation":true,"text":"I can answer this without a tool. You asked: \"Hello there.\"","calls":[],"usage":{"prompt":44,"completion":15}}',1700065021140);
+INSERT INTO turns VALUES('task-idle',2,'output','{"turn":"output","time":"2026-11-18T01:23:41.152Z","message":"I can answer this without a tool. You asked: \"Hello there.\"","exposes":{}}',1700065021153);
+INSERT INTO turns VALUES('task-waits',0,'input','{"turn":"input","time":"2026-11-18T01:23:41.166Z","message":"Refund money, amount: 3","parameters":{},"delivery":"2"}',1700065021173);
+INSERT INTO turns VALUES('task-waits',1,'llm','{"turn":"llm","time":"2026-11-18T01:23:41.180Z","model":"sim:careful","simulation":true,"text":"","calls":[{"id":"call_e220a8397b1dcdaf","name":"till","arguments":{"object":{"amount":3}}}],"usage":{"prompt":47,"completion":3}}',1700065021181);
+INSERT INTO turns VALUES('task-waits',2,'asked','{"turn":"asked","time":"2026-11-18T01:23:41.186Z","review":{"id":1,"reviewer":"ann@example.com","function":"till","arguments":{"amount":3}}}',1700065021186);
+INSERT INTO turns VALUES('task-ended',0,'ended','{"turn":"ended","time":"2026-11-18T01:23:41.376Z","end":{"reason":"cancelled","message":"the task was cancelled"}}',1700065021380);
+INSERT INTO turns VALUES('task-idle',3,'input','{"turn":"input","time":"2026-11-18T01:23:41.438Z","message":"from outside","parameters":{},"source":"till","event":"said","delivery":"4"}',1700065021439);
+INSERT INTO turns VALUES('task-idle',4,'llm','{"turn":"llm","time":"2026-11-18T01:23:41.444Z","model":"sim:careful","simulation":true,"text":"I can answer this without a tool. You asked: \"from outside\"","calls":[],"usage":{"prompt":62,"completion":15}}',1700065021445);
+INSERT INTO turns VALUES('task-idle',5,'output','{"turn":"output","time":"2026-11-18T01:23:41.452Z","message":"I can answer this without a tool. You asked: \"from outside\"","exposes":{}}',1700065021452);
 CREATE TABLE allow_list (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
@@ -85,7 +85,7 @@ CREATE TABLE events (
   claim_until BIGINT NOT NULL,
   claim_fence BIGINT NOT NULL
 , matched BIGINT NOT NULL DEFAULT 0, earlier TEXT NOT NULL DEFAULT '[]');
-INSERT INTO events VALUES(1,'webhook:till','','till',NULL,'webhook',NULL,'{"headers":{"accept-encoding":"identity","content-length":"24","host":"127.0.0.1:40773","user-agent":"Python-urllib/3.11","content-type":"application/json","connection":"close"},"signature":{"whole":{"signature":"unsigned"},"tools":{"shop":{"said":{"signature":"unsigned"}}}}}',X'7b2274657874223a202266726f6d206f757473696465227d',NULL,'routed',1,'{"matched":{"total":2,"tasks":[{"task":"task-idle","event":"said"},{"task":"task-waits","event":"said"}]},"discarded":{"total":0,"because":{},"examples":[]},"triggers":[],"problems":[]}',1794965021371,1794965021408,NULL,0,1,2,'[]');
+INSERT INTO events VALUES(1,'webhook:till','','till',NULL,'webhook',NULL,'{"headers":{"accept-encoding":"identity","content-length":"24","host":"127.0.0.1:40773","user-agent":"Python-urllib/3.11","content-type":"application/json","connection":"close"},"signature":{"whole":{"signature":"unsigned"},"tools":{"shop":{"said":{"signature":"unsigned"}}}}}',X'7b2274657874223a202266726f6d206f757473696465227d',NULL,'routed',1,'{"matched":{"total":2,"tasks":[{"task":"task-idle","event":"said"},{"task":"task-waits","event":"said"}]},"discarded":{"total":0,"because":{},"examples":[]},"triggers":[],"problems":[]}',1700065021371,1700065021408,NULL,0,1,2,'[]');
 CREATE TABLE deliveries (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
@@ -102,11 +102,11 @@ CREATE TABLE deliveries (
   created_at BIGINT NOT NULL,
   settled_at BIGINT
 );
-INSERT INTO deliveries VALUES(1,'task-idle',NULL,0,NULL,NULL,'message','first','{"message":"Hello there.","parameters":{}}','delivered',NULL,0,1794965021069,1794965021111);
-INSERT INTO deliveries VALUES(2,'task-waits',NULL,0,NULL,NULL,'message','first','{"message":"Refund money, amount: 3","parameters":{}}','delivered',NULL,0,1794965021090,1794965021173);
-INSERT INTO deliveries VALUES(3,'task-ended',NULL,0,NULL,NULL,'control.cancel',NULL,'{}','discarded','the task ended',NULL,1794965021344,1794965021380);
-INSERT INTO deliveries VALUES(4,'task-idle',1,1,'shop','till','said',NULL,'{"message":"from outside","truncated":false,"problems":[]}','delivered',NULL,3,1794965021408,1794965021439);
-INSERT INTO deliveries VALUES(5,'task-waits',1,1,'shop','till','said',NULL,'{"message":"from outside","truncated":false,"problems":[]}','pending',NULL,NULL,1794965021408,NULL);
+INSERT INTO deliveries VALUES(1,'task-idle',NULL,0,NULL,NULL,'message','first','{"message":"Hello there.","parameters":{}}','delivered',NULL,0,1700065021069,1700065021111);
+INSERT INTO deliveries VALUES(2,'task-waits',NULL,0,NULL,NULL,'message','first','{"message":"Refund money, amount: 3","parameters":{}}','delivered',NULL,0,1700065021090,1700065021173);
+INSERT INTO deliveries VALUES(3,'task-ended',NULL,0,NULL,NULL,'control.cancel',NULL,'{}','discarded','the task ended',NULL,1700065021344,1700065021380);
+INSERT INTO deliveries VALUES(4,'task-idle',1,1,'shop','till','said',NULL,'{"message":"from outside","truncated":false,"problems":[]}','delivered',NULL,3,1700065021408,1700065021439);
+INSERT INTO deliveries VALUES(5,'task-waits',1,1,'shop','till','said',NULL,'{"message":"from outside","truncated":false,"problems":[]}','pending',NULL,NULL,1700065021408,NULL);
 CREATE TABLE leases (
   kind TEXT NOT NULL,
   name TEXT NOT NULL,
@@ -115,8 +115,8 @@ CREATE TABLE leases (
   fence BIGINT NOT NULL,
   PRIMARY KEY (kind, name)
 );
-INSERT INTO leases VALUES('task','task-idle','process-44808dc7511d54acce93c0be206c4f8c',1794965036085,1);
-INSERT INTO leases VALUES('task','task-waits','process-44808dc7511d54acce93c0be206c4f8c',1794965036121,1);
+INSERT INTO leases VALUES('task','task-idle','process-44808dc7511d54acce93c0be206c4f8c',1700065036085,1);
+INSERT INTO leases VALUES('task','task-waits','process-44808dc7511d54acce93c0be206c4f8c',1700065036121,1);
 INSERT INTO leases VALUES('task','task-ended',NULL,0,1);
 CREATE TABLE polls (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -185,7 +185,7 @@ CREATE TABLE api_keys (
   expires_at BIGINT,
   revoked_at BIGINT
 );
-INSERT INTO api_keys VALUES(1,'d3ed4294bebe','made at the first start','d3ed4294bebe7defdaf39ae7e030402af9d4137f3e8136c2d30d4e77acc33477','["admin"]',1794965020992,NULL,NULL);
+INSERT INTO api_keys VALUES(1,'d3ed4294bebe','made at the first start','d3ed4294bebe7defdaf39ae7e030402af9d4137f3e8136c2d30d4e77acc33477','["admin"]',1700065020992,NULL,NULL);
 DELETE FROM sqlite_sequence;
 INSERT INTO sqlite_sequence VALUES('api_keys',1);
 INSERT INTO sqlite_sequence VALUES('tasks',3);
