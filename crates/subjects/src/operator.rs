@@ -14,7 +14,7 @@ use proofhouse_manifest::{Catalog, Tool};
 use proofhouse_tools::actions::{KubernetesJobs, McpRuntime};
 use proofhouse_tools::auth::Providers;
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
-use proofhouse_tools::operator::{OperatorConfig, WebhookConfig};
+use proofhouse_tools::operator::{OperatorConfig, SignInConfig, WebhookConfig};
 use proofhouse_tools::runtime::{ActionError, Environment, Runtimes, ToolLimits, ToolTask};
 use proofhouse_tools::serve::ManifestTools;
 use serde_json::{Map, Value, json};
@@ -31,6 +31,7 @@ pub struct Operator {
     limits: ToolLimits,
     egress: EgressPolicy,
     webhooks: WebhookConfig,
+    sign_in: Option<SignInConfig>,
     runtime: Value,
 }
 
@@ -91,6 +92,7 @@ impl Operator {
             limits,
             egress,
             webhooks: config.webhooks,
+            sign_in: config.sign_in,
             runtime: json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
         })
     }
@@ -175,6 +177,12 @@ impl Operator {
     #[must_use]
     pub fn webhooks(&self) -> WebhookConfig {
         self.webhooks.clone()
+    }
+
+    /// The identity provider that people sign in with, if there is one.
+    #[must_use]
+    pub fn sign_in(&self) -> Option<SignInConfig> {
+        self.sign_in.clone()
     }
 
     /// What calls know that belong to no task.

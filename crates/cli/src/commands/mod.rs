@@ -21,6 +21,7 @@ macro_rules! commands {
 
 mod agent;
 mod attack;
+mod audit;
 mod ci;
 mod completions;
 mod conformance;
@@ -91,6 +92,7 @@ commands! {
         Agent(agent::AgentCommands),
         Serve(Box<serve::Serve>),
         Keys(keys::Keys),
+        Audit(audit::AuditCommand),
         Model(model::ModelCommands),
         DemoService(demo_service::DemoService),
         Validate(validate::Validate),

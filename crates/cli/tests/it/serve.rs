@@ -281,14 +281,7 @@ fn the_dashboard_asks_for_a_key_and_forgets_revoked_ones() {
     let reply = served.ask_as("", "GET", "/dashboard", None);
     assert_eq!(reply.status, 303);
     assert_eq!(reply.header("location"), "/dashboard/sign-in");
-    let sign_in = |key: &str| {
-        let head = format!(
-            "POST /dashboard/sign-in HTTP/1.1\r\nhost: {0}\r\norigin: http://{0}\r\n\
-             content-type: application/x-www-form-urlencoded",
-            served.api
-        );
-        Served::send(served.api, &head, format!("key={key}").as_bytes())
-    };
+    let sign_in = |key: &str| served.sign_in(key);
     assert_eq!(sign_in("phk_wrong").status, 401);
     let key = served.keys(&["create", "--scope", "admin", "--name", "person"]);
     let reply = sign_in(key.trim());

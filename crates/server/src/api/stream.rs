@@ -14,8 +14,8 @@ use serde_json::json;
 use tokio::sync::broadcast;
 use utoipa::ToSchema;
 
-use super::{Api, Caller, Path, TurnView, store_problem};
-use crate::keys::KeyScope;
+use super::caller::{May, ReadTasks};
+use super::{Api, Caller, Path, TurnView};
 use crate::problem::Problem;
 
 /// How often the store is looked at. Another process may run the task, so there is nobody else to ask.
@@ -59,11 +59,10 @@ struct StreamEvent {
 )]
 pub(super) async fn stream(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadTasks>,
     Path(task): Path<String>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    caller.needs(KeyScope::TasksRead)?;
     let last = headers.get("last-event-id");
     let last = last.map(|value| {
         value
@@ -80,7 +79,7 @@ pub(super) async fn stream(
             ));
         }
     };
-    api.store.task(&task).await.map_err(store_problem)?;
+    api.seen_by(&caller).task(&task).await?;
     let follower = StreamReader {
         text: Some(api.engine().texts(&task)),
         api,

@@ -100,7 +100,26 @@ impl Engine {
         parameters: Map<String, Value>,
         key: Option<String>,
     ) -> Result<ReceiveOutcome, EngineError> {
-        let body = json!({"message": message, "parameters": parameters});
+        self.message_by(task, message, parameters, key, None).await
+    }
+
+    /// The same; who says it is kept with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::message`].
+    pub async fn message_by(
+        &self,
+        task: &str,
+        message: Option<String>,
+        parameters: Map<String, Value>,
+        key: Option<String>,
+        by: Option<&str>,
+    ) -> Result<ReceiveOutcome, EngineError> {
+        let mut body = json!({"message": message, "parameters": parameters});
+        if let Some(by) = by {
+            body["by"] = by.into();
+        }
         // Other deliveries have keys of ours, which nobody may take.
         let key = key.map(|key| format!("said:{key}"));
         let received = self.tell(task, "message", body.clone(), key).await?;

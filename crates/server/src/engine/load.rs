@@ -48,6 +48,8 @@ pub(super) struct Loader {
     files: BTreeMap<String, File>,
     /// What could not be read the last time.
     unread: Vec<ManifestProblem>,
+    /// How often the operator's configuration had changed then.
+    setup: u64,
     version: u64,
 }
 
@@ -89,6 +91,8 @@ impl Loader {
             .retain(|name, _| texts.contains_key(name) || is_unread(name));
         let mut changed =
             self.version == 0 || self.files.len() != before || self.unread != problems;
+        let setup = options.setup_version();
+        changed |= setup != std::mem::replace(&mut self.setup, setup);
         self.unread.clone_from(&problems);
         for (name, text) in texts {
             let file = self.files.entry(name.clone()).or_default();
@@ -179,8 +183,8 @@ fn holds(bundle: &Bundle) -> Vec<(String, String, String)> {
 
 /// Warns of a tool whose webhooks anybody can send.
 fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<ManifestProblem> {
-    let source = options.webhooks.source(&tool.name);
-    let keys = WebhookKeys::of_tool(tool, source, &options.environment);
+    let source = options.webhook_source(&tool.name);
+    let keys = WebhookKeys::of_tool(tool, source.as_ref(), &options.call_environment());
     let is_webhook = |event: &ToolEvent| matches!(event.receive, Receive::Webhook(_));
     let is_open = !options.strict && tool.events.iter().any(is_webhook) && keys.accepts_unsigned();
     is_open.then(|| ManifestProblem {
@@ -363,6 +367,7 @@ pub(super) async fn run(inner: Arc<EngineShared>, mut loader: Loader) {
         tokio::select! {
             () = inner.stopping.cancelled() => return,
             _ = changes.recv(), if watcher.is_ok() => tokio::time::sleep(SETTLE).await,
+            () = inner.options.reconfigured() => {}
             () = tokio::time::sleep(RESCAN) => {}
         }
     }

@@ -47,7 +47,7 @@ pub use ingest::{WebhookOutcome, WebhookRefusal};
 pub use load::ManifestSource;
 pub use manifests::{LoadedFile, ManifestProblem, ManifestSnapshot, Manifests};
 pub use new_task::TaskRequest;
-pub use options::{EngineClock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE};
+pub use options::{EngineClock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE, OperatorSetup};
 pub use watch::{TaskUpdate, TaskWatch};
 
 use crate::metrics::engine::{EngineMetrics, TaskStarter};
@@ -208,6 +208,11 @@ impl Engine {
     #[must_use]
     pub fn manifests(&self) -> Arc<ManifestSnapshot> {
         self.inner.manifests.current()
+    }
+
+    /// Uses what the operator configures now. Tasks that are at work keep what they began with.
+    pub fn reconfigure(&self, setup: OperatorSetup) {
+        self.inner.options.reconfigure(setup);
     }
 
     /// Tasks that this process works on right now.

@@ -1,6 +1,7 @@
 //! What an engine is opened with.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,9 +9,11 @@ use proofhouse_agent::task::Host;
 use proofhouse_manifest::Catalog;
 use proofhouse_store::model::Millis;
 use proofhouse_tools::http::HttpClient;
-use proofhouse_tools::operator::WebhookConfig;
+use proofhouse_tools::operator::{WebhookConfig, WebhookSource};
 use proofhouse_tools::receive::webhook::PayloadLimits;
 use proofhouse_tools::runtime::Environment;
+use proofhouse_wire::sync::{read, write};
+use tokio::sync::Notify;
 
 use crate::metrics::Metrics;
 
@@ -27,6 +30,27 @@ pub type EngineClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Makes a host of tasks for manifests; asked again whenever they change.
 pub type HostFactory = Arc<dyn Fn(Catalog) -> Host + Send + Sync>;
+
+/// What the operator configures, which may change while the engine runs.
+#[derive(Clone)]
+pub struct OperatorSetup {
+    /// Makes the host of tasks.
+    pub host: HostFactory,
+    /// What the calls of polls and subscriptions know.
+    pub environment: Environment,
+    /// Sends the calls of polls and subscriptions.
+    pub client: Arc<HttpClient>,
+    /// How webhooks are signed.
+    pub webhooks: WebhookConfig,
+}
+
+/// What took the place of what the engine was opened with.
+#[derive(Default)]
+struct ChangedSetup {
+    setup: RwLock<Option<Arc<OperatorSetup>>>,
+    version: AtomicU64,
+    told: Notify,
+}
 
 /// What an engine is opened with.
 #[derive(Clone)]
@@ -66,6 +90,7 @@ pub struct EngineOptions {
     /// Whether that clock is set by the store's when the engine is opened. Processes on several machines then agree about
     /// when a task was last active and when a schedule is due, however their own clocks are set.
     pub by_store_clock: bool,
+    changed: Arc<ChangedSetup>,
 }
 
 impl EngineOptions {
@@ -90,6 +115,7 @@ impl EngineOptions {
             metrics: Arc::default(),
             clock: Arc::new(Timestamp::now),
             by_store_clock: true,
+            changed: Arc::default(),
         }
     }
 
@@ -120,5 +146,59 @@ impl EngineOptions {
             let set = now.checked_sub(SignedDuration::from_millis(ahead));
             set.unwrap_or(now)
         });
+    }
+}
+
+impl EngineOptions {
+    /// Uses what the operator configures now, from the next call, webhook and snapshot of the manifests on.
+    pub(super) fn reconfigure(&self, setup: OperatorSetup) {
+        *write(&self.changed.setup) = Some(Arc::new(setup));
+        self.changed.version.fetch_add(1, Ordering::SeqCst);
+        self.changed.told.notify_one();
+    }
+
+    /// Waits until that happens.
+    pub(super) async fn reconfigured(&self) {
+        self.changed.told.notified().await;
+    }
+
+    /// How often that happened.
+    pub(super) fn setup_version(&self) -> u64 {
+        self.changed.version.load(Ordering::SeqCst)
+    }
+
+    fn changed_setup(&self) -> Option<Arc<OperatorSetup>> {
+        read(&self.changed.setup).clone()
+    }
+
+    /// A host of tasks for these manifests.
+    pub(super) fn host_of(&self, catalog: Catalog) -> Host {
+        match self.changed_setup() {
+            Some(setup) => (setup.host)(catalog),
+            None => (self.host)(catalog),
+        }
+    }
+
+    /// What the calls of polls and subscriptions know now.
+    pub(super) fn call_environment(&self) -> Environment {
+        let changed = self.changed_setup();
+        changed.map_or_else(
+            || self.environment.clone(),
+            |setup| setup.environment.clone(),
+        )
+    }
+
+    /// What sends them now.
+    pub(super) fn call_client(&self) -> Arc<HttpClient> {
+        let changed = self.changed_setup();
+        Arc::clone(changed.as_ref().map_or(&self.client, |setup| &setup.client))
+    }
+
+    /// How a tool or a source signs now.
+    pub(super) fn webhook_source(&self, name: &str) -> Option<WebhookSource> {
+        match self.changed_setup() {
+            Some(setup) => setup.webhooks.source(name).cloned(),
+            None => self.webhooks.source(name).cloned(),
+        }
     }
 }

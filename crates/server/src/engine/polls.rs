@@ -210,7 +210,7 @@ async fn found(
     #[expect(clippy::cast_precision_loss, reason = "it is small")]
     let part = chance(GRAIN) as f64 / GRAIN as f64;
     let now = inner.options.now();
-    let client = &inner.options.client;
+    let client = &inner.options.call_client();
     let step = poll::step(client, declared, &listener, &state, now, part).await;
     if let Some(problem) = &step.problem {
         tracing::warn!(task = %row.task, event = %row.event, %problem, "a poll failed");

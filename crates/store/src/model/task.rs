@@ -90,6 +90,8 @@ pub struct TaskRecord {
 pub struct TaskFilter {
     /// Only those in this state.
     pub state: Option<TaskState>,
+    /// Only those of agents in these namespaces: what whoever asks may see.
+    pub namespaces: Option<Vec<String>>,
     /// Only those of agents in this namespace.
     pub agent_namespace: Option<String>,
     /// Only those of agents of this name.

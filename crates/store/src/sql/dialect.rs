@@ -10,6 +10,7 @@
 //! | `{skip_locked t}` | the same for the rows of `t` only | nothing |
 //! | `{serial}` | a key that the database numbers, never reusing a number | the same |
 //! | `{bytes}` | the type of bytes | the same |
+//! | `{among t.name 7}` | whether the column is one of the texts of the JSON list that parameter 7 is | the same |
 //! | `{inserted id}` | gives this column of a row that was inserted | nothing: it knows the last one, and gives no row |
 
 use std::collections::HashMap;
@@ -38,12 +39,25 @@ impl Flavor {
             }
             (Self::Postgres, "serial") => "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
             (Self::Sqlite, "serial") => "INTEGER PRIMARY KEY AUTOINCREMENT",
+            (_, "among") => {
+                let (column, number) = of.split_once(' ').unwrap_or((of, "1"));
+                return self.among(column, number);
+            }
             (Self::Postgres, "inserted") => return format!("RETURNING {of}"),
             (Self::Postgres, "bytes") => "BYTEA",
             (Self::Sqlite, "bytes") => "BLOB",
             _ => "",
         };
         text.to_owned()
+    }
+
+    fn among(self, column: &str, number: &str) -> String {
+        match self {
+            Self::Postgres => format!(
+                "{column} IN (SELECT json_array_elements_text(CAST(CAST(${number} AS TEXT) AS json)))"
+            ),
+            Self::Sqlite => format!("{column} IN (SELECT value FROM json_each(?{number}))"),
+        }
     }
 
     /// The statement in the language of the database.

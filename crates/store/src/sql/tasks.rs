@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::interests::AllowTime;
 use super::row::{SqlRow, first};
-use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, short};
+use super::transaction::{SqlValue, Tx, json, json_or_null, list_or_null, name, params, short};
 use super::{deliveries, interests, leases, page, polls};
 use crate::error::{Result, StoreError};
 use crate::model::{LeaseKind, NewTask, StateChange, TaskFilter, TaskRecord, TaskState};
@@ -107,6 +107,7 @@ pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<TaskReco
                  AND (CAST($3 AS TEXT) IS NULL OR t.agent_name = $3) \
                  AND (CAST($4 AS TEXT) IS NULL OR t.user_id = $4) \
                  AND (CAST($5 AS TEXT) IS NULL OR t.number < (SELECT a.number FROM tasks a WHERE a.id = $5)) \
+                 AND (CAST($7 AS TEXT) IS NULL OR {among t.agent_namespace 7}) \
                  ORDER BY t.number DESC LIMIT $6"
             ),
             &params![
@@ -116,6 +117,7 @@ pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<TaskReco
                 filter.user_id.as_deref(),
                 filter.after.as_deref(),
                 page(filter.limit),
+                list_or_null(filter.namespaces.as_deref()).as_deref(),
             ],
         )
         .await?;

@@ -141,6 +141,11 @@ pub(crate) fn truncated(value: &str) -> SqlValue<'_> {
     }
 }
 
+/// Texts as a list of JSON, for `{among}`.
+pub(crate) fn list_or_null(texts: Option<&[String]>) -> Option<String> {
+    texts.map(|texts| Value::from(texts).to_string())
+}
+
 /// JSON as text.
 pub(crate) fn json(what: &str, value: &Value) -> Result<SqlValue<'static>> {
     json_text(what, value).map(|text| SqlValue::Text(Cow::Owned(text)))

@@ -69,6 +69,17 @@ impl Store {
         transaction!(self, Read, [id = id], |tx| events::get(tx, *id))
     }
 
+    /// The same as those see it who may see these namespaces only: with deliveries to tasks in them. `NotFound` also if it
+    /// concerns none of them.
+    pub async fn event_for(&self, id: i64, namespaces: &[String]) -> Result<EventDetail> {
+        transaction!(
+            self,
+            Read,
+            [id = id, namespaces = namespaces.to_vec()],
+            |tx| events::get_for(tx, *id, namespaces)
+        )
+    }
+
     /// Makes a routed event one that is to be routed, as a new attempt, whose number it returns. `Conflict` if the
     /// event is still to be routed.
     pub async fn replay(&self, id: i64) -> Result<i64> {

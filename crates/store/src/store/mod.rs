@@ -1,5 +1,7 @@
 //! The store: everything durable goes through its methods. Both databases keep the same contract (`tests/it/contract/`).
 
+mod access;
+mod audit;
 mod events;
 mod leases;
 mod listening;

@@ -56,6 +56,80 @@ pub(super) static OPERATOR: TypeSpec = TypeSpec {
             Kind::map(&Kind::Type(&WEBHOOK)),
             "How deliveries are signed, by the tool or source they are posted to.",
         ),
+        field(
+            "sign_in",
+            Kind::Type(&SIGN_IN),
+            "The identity provider that people sign in to the dashboard with.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+/// What a group may be granted: the roles of the API.
+pub(super) const ROLES: &[&str] = &[
+    "reader", "starter", "approver", "operator", "auditor", "admin",
+];
+
+pub(super) static SIGN_IN: TypeSpec = TypeSpec {
+    name: "SignIn",
+    doc: "An identity provider that speaks OpenID Connect, and what its groups allow.",
+    fields: &[
+        needed(
+            "issuer",
+            Kind::Text,
+            "The provider, such as https://id.example.com.",
+        ),
+        needed(
+            "client_id",
+            Kind::Text,
+            "What the provider calls this server.",
+        ),
+        field(
+            "client_secret",
+            Kind::Text,
+            "What this server proves that with; absent for a public client.",
+        ),
+        needed(
+            "public_url",
+            Kind::Text,
+            "Where browsers reach this server; /dashboard/oidc/callback below it is what the provider sends them back to.",
+        ),
+        field(
+            "scopes",
+            TEXTS,
+            "What is asked for beside openid; profile and email when absent.",
+        ),
+        field(
+            "groups_claim",
+            Kind::Text,
+            "The claim of the ID token with the groups of a person; groups when absent.",
+        ),
+        needed(
+            "grants",
+            Kind::list(&Kind::Type(&GRANT)),
+            "What groups allow; whoever is in none of them is not let in.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static GRANT: TypeSpec = TypeSpec {
+    name: "Grant",
+    doc: "What a group allows.",
+    fields: &[
+        needed("group", Kind::Text, "The group."),
+        needed(
+            "role",
+            Kind::AnyOf(&[Kind::Choice(ROLES), VARIABLE]),
+            "What its people may do.",
+        ),
+        field(
+            "namespaces",
+            TEXTS,
+            "The namespaces it holds in; all when absent.",
+        ),
     ],
     extensions: false,
     exactly_one: None,
@@ -363,7 +437,7 @@ pub(super) const HASHES: &[&str] = &["sha1", "sha256", "sha384", "sha512"];
 pub(super) const ENCODINGS: &[&str] = &["hex", "base64"];
 
 /// Every mapping below the file, for the schema and the reference.
-pub(super) static ALL: [&TypeSpec; 9] = [
+pub(super) static ALL: [&TypeSpec; 11] = [
     &EGRESS,
     &KUBERNETES,
     &MCP,
@@ -373,4 +447,6 @@ pub(super) static ALL: [&TypeSpec; 9] = [
     &REFRESH_TOKEN,
     &GITHUB_APP,
     &WEBHOOK,
+    &SIGN_IN,
+    &GRANT,
 ];

@@ -1,5 +1,5 @@
-//! What the operator configures, in one file: settings, auth providers, egress, Kubernetes, MCP and
-//! webhooks.
+//! What the operator configures, in one file: settings, auth providers, egress, Kubernetes, MCP, webhooks and how
+//! people sign in.
 //!
 //! ```yaml
 //! settings:
@@ -10,7 +10,7 @@
 //!   allow: [10.1.0.0/16]
 //! ```
 //!
-//! A file with none of the six keys is all settings, by tool. `${NAME}` in a text is a variable that the caller
+//! A file with none of the seven keys is all settings, by tool. `${NAME}` in a text is a variable that the caller
 //! looks up, and `$${` is the text `${`. Neither a finding nor the debug form of a configuration shows a
 //! value of the file.
 //!
@@ -29,6 +29,7 @@ mod provider;
 mod reader;
 mod schema;
 mod servers;
+mod sign_in;
 pub mod variables;
 mod webhooks;
 
@@ -49,6 +50,7 @@ use fields::{EGRESS, OPERATOR};
 use proofhouse_manifest::interpolate::Sealed;
 use reader::OperatorReader;
 pub use schema::{json_schema, reference};
+pub use sign_in::{GroupGrant, SignInConfig};
 pub use webhooks::{WebhookConfig, WebhookSource};
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
@@ -100,7 +102,12 @@ pub struct OperatorConfig {
     pub mcp_environment: Sealed<Vec<(String, String)>>,
     /// How webhooks are signed.
     pub webhooks: WebhookConfig,
+    /// The identity provider that people sign in with, if there is one.
+    pub sign_in: Option<SignInConfig>,
 }
+
+/// The names of the roles that groups may be granted.
+pub const ACCESS_ROLES: &[&str] = fields::ROLES;
 
 impl Default for OperatorConfig {
     /// Nothing is configured.
@@ -112,6 +119,7 @@ impl Default for OperatorConfig {
             kubernetes: KubernetesConfig::default(),
             mcp_environment: Sealed::new(Vec::new()),
             webhooks: WebhookConfig::default(),
+            sign_in: None,
         }
     }
 }
@@ -180,6 +188,7 @@ impl OperatorConfig {
             Some(webhooks::read(node, reader))
         });
         self.webhooks = webhooks.unwrap_or_default();
+        self.sign_in = fields.read("sign_in", |reader, node| sign_in::read(node, reader));
     }
 }
 

@@ -89,7 +89,7 @@ async fn closing(inner: &Arc<EngineShared>, channel: &ChannelRecord) -> Result<U
             .unwrap_or(Timestamp::MAX),
     };
     let response = channel.response.clone().unwrap_or(Value::Null);
-    let client = &inner.options.client;
+    let client = &inner.options.call_client();
     Ok(subscription::unsubscribe(client, declared, &listener, &opening, &response).await)
 }
 

@@ -121,7 +121,7 @@ pub(super) async fn open(
         };
         let lease = inner.options.lease_ms();
         let claimed = inner.store.open_channel(new, &inner.owner, lease).await?;
-        let client = &inner.options.client;
+        let client = &inner.options.call_client();
         let answer = subscription::subscribe(client, declared, &listener, &opening, now).await;
         let held = Some(claimed.lease.held());
         let error = match answer {

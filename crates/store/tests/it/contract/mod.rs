@@ -5,6 +5,8 @@
     reason = "cases are the bodies of tests"
 )]
 
+mod access;
+mod audit;
 mod channels;
 mod deliveries;
 mod events;
@@ -100,6 +102,13 @@ contract! {
     records:
         a_trace_is_kept_in_order,
         keys_are_found_by_their_hash;
+    access:
+        a_rotated_key_overlaps_with_its_successor,
+        sessions_end_and_are_taken_once,
+        lists_show_the_namespaces_asked_for;
+    audit:
+        the_audit_log_is_a_chain,
+        a_checkpoint_takes_the_place_of_what_it_covers;
     upkeep:
         what_is_old_is_swept,
         duplicates_are_kept_out_for_as_long_as_said,
@@ -108,6 +117,7 @@ contract! {
         what_was_written_is_there_after_opening_again;
     upgrade:
         an_older_schema_is_upgraded,
+        a_database_of_version_3_goes_on,
         a_newer_schema_is_refused,
         all_may_open_at_once;
 }
