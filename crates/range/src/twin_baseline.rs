@@ -106,16 +106,17 @@ impl TwinBaseline {
     ) -> BTreeSet<PayloadField> {
         let differences = self.differences(actor, kind, name, branch, resolve);
         let field = |(path, _): &ShownValue| PayloadField::of(kind, path);
+        let all = || differences.iter().map(field).collect::<BTreeSet<_>>();
         let Some(clues) = &self.clues else {
-            return differences.iter().map(field).collect();
+            return telling(all());
         };
-        let related = differences.iter().filter(|leaf| clues.are_in(leaf));
+        let related = differences.iter().filter(|value| clues.are_in(value));
         let related: BTreeSet<PayloadField> = related.map(field).collect();
         // A name alone is no payload: what it is given to is.
-        if related.iter().all(|field| *field == PayloadField::Name) && !related.is_empty() {
-            return differences.iter().map(field).collect();
+        if !related.is_empty() && related.iter().all(|field| *field == PayloadField::Name) {
+            return telling(all());
         }
-        related
+        telling(related)
     }
 
     /// What a branch has that the control does not have in the same field.
@@ -156,6 +157,16 @@ impl TwinBaseline {
             return vec![last.unwrap_or_else(|| (Vec::new(), Value::Bool(true)))];
         }
         new.into_iter().filter(|leaf| !is_method(leaf)).collect()
+    }
+}
+
+/// The fields that say something, if any does: beside a text, names and what is neither are no payload.
+fn telling(fields: BTreeSet<PayloadField>) -> BTreeSet<PayloadField> {
+    let says = |field: &PayloadField| !matches!(field, PayloadField::Name | PayloadField::Other);
+    if fields.iter().any(says) {
+        fields.into_iter().filter(says).collect()
+    } else {
+        fields
     }
 }
 
