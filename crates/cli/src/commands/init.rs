@@ -102,7 +102,7 @@ impl Init {
         if let Some((file, text)) = adapter {
             talk(&format!("The adapter {file}:\n"));
             for line in text.lines() {
-                talk(&printable(&format!("    {line}").trim_end().to_owned()));
+                talk(format!("    {line}").trim_end());
             }
             talk("");
         }

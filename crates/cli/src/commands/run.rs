@@ -294,6 +294,9 @@ impl RunCommand {
         };
         let cancel = CancellationToken::new();
         if !self.no_preflight {
+            if infos.iter().any(|subject| !subject.simulation) {
+                talk("Preflight: one run without an attack, to see that the agent is connected.");
+            }
             let flying = preflight(&plan, &subjects, &settings, &earlier.runs, &cancel);
             let flown = runtime.block_on(interruptible(flying, || cancel.cancel()));
             let flown = flown
