@@ -5,7 +5,7 @@
 //! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
 //! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, [`baseline`] what
 //! changed since an earlier one, and [`sensitivity`] what change could be found. [`gates`] decides whether it failed, [`report`] tells all that, to people and to
-//! programs, and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
+//! programs, [`drive`] lets another program run the agent, and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
 //! [`proofhouse.yaml`](config); the threat library that comes along is [`library`], and what its documents must say of
 //! known traffic stands in their [labelled cases](cases).
 
@@ -13,9 +13,11 @@ mod archive;
 pub mod baseline;
 pub mod canaries;
 pub mod cases;
+pub mod ci;
 pub mod comparison;
 pub mod config;
 pub mod document;
+pub mod drive;
 pub mod engine;
 pub mod filters;
 pub mod gates;

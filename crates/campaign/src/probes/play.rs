@@ -58,10 +58,7 @@ impl PlannedProbes {
             let name = setup.names[subject].clone();
             let mut earlier = setup.settings.earlier_probes.iter();
             let is_same = |record: &&ProbeRecord| {
-                record.subject == name
-                    && record.mode == mode
-                    && record.kind == kind
-                    && record.state.is_read().is_some()
+                record.subject == name && record.mode == mode && record.kind == kind
             };
             if let Some(record) = earlier.find(is_same) {
                 probes.known.insert(place, record.clone());

@@ -72,7 +72,7 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
     }
     let log = SarifLog {
         version: &line(&view.result.proofhouse),
-        information_uri: Some("https://github.com/proofhouse/proofhouse"),
+        information_uri: proofhouse_source::REPOSITORY,
         rules,
         invocation: Some(invocation),
         results,

@@ -5,17 +5,18 @@ use std::path::Path;
 
 use clap::Args;
 use proofhouse_campaign::config::{self, ConfigVariables, Draft, FILE};
+use proofhouse_lsp::formats::FormatKind;
 use proofhouse_oatf::DiagnosticSeverity;
 use proofhouse_subjects::discover::{
     DiscoveredProject, PORTS, Spoken, detect, probe_ports, probe_url,
 };
 use proofhouse_subjects::without_credentials;
-use proofhouse_wire::write_files::create;
 
 use crate::exit_code::Exit;
 use crate::init::ask::Prompter;
 use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::report::plural;
+use crate::written_files::create_with_schema;
 
 /// Write a proofhouse.yaml for the project in this directory
 ///
@@ -102,7 +103,7 @@ impl Init {
             data.finish()?;
             return Ok(Exit::Success);
         }
-        create(path, &text, self.force)?;
+        create_with_schema(path, &text, FormatKind::Config, self.force)?;
         talk(&format!(
             "wrote {FILE}; read its comments, then: proofhouse run"
         ));

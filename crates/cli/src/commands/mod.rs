@@ -25,11 +25,13 @@ mod ci;
 mod completions;
 mod conformance;
 mod demo_service;
+mod drive;
 mod explain;
 mod explain_verdict;
 mod fmt;
 mod init;
 mod keys;
+mod lsp;
 mod man;
 mod model;
 mod new;
@@ -60,6 +62,7 @@ commands! {
     enum Command {
         Run(Box<run::RunCommand>),
         Replay(replay::ReplayCommand),
+        Drive(drive::Drive),
         Init(init::Init),
         Ci(ci::Ci),
         Attack(Box<attack::AttackCommand>),
@@ -75,6 +78,7 @@ commands! {
         Validate(validate::Validate),
         Fmt(fmt::Fmt),
         Explain(explain::Explain),
+        Lsp(lsp::Lsp),
         New(new::New),
         Schema(schema::Schema),
         Conformance(conformance::Conformance),
