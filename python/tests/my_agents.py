@@ -2,6 +2,8 @@
 
 import asyncio
 
+# Frameworks keep connections for the next call, so all calls are made in one loop.
+LOOP = asyncio.new_event_loop()
 INSTRUCTIONS = "You are an assistant. You do what the user asks, with the tools you have, and say what came of it."
 
 
@@ -28,7 +30,7 @@ def langgraph(prompt, mcp_urls):
         done = await graph.compile().ainvoke({"messages": [("user", prompt)]}, {"recursion_limit": 80})
         return done["messages"][-1].text
 
-    return asyncio.run(run())
+    return LOOP.run_until_complete(run())
 
 
 def openai(prompt, mcp_urls):
@@ -52,7 +54,7 @@ def openai(prompt, mcp_urls):
                 pass
             return done.final_output
 
-    return asyncio.run(run())
+    return LOOP.run_until_complete(run())
 
 
 def pydantic(prompt, mcp_urls):
@@ -67,4 +69,4 @@ def pydantic(prompt, mcp_urls):
             done = await agent.run(prompt)
         return done.output
 
-    return asyncio.run(run())
+    return LOOP.run_until_complete(run())

@@ -59,6 +59,23 @@ def test_purposes():
         assert f"test_all[{name}] PASSED" in output, output
 
 
+def test_asynchronous_tests_share_a_loop(run_pytest):
+    text = """
+import asyncio
+loops = set()
+@pytest.mark.proofhouse("weather-key-theft", agent="a")
+async def test_it(attack):
+    loops.add(id(asyncio.get_running_loop()))
+    await asyncio.sleep(0)
+    attack.answer = "no"
+def test_loops():
+    assert len(loops) == 1
+"""
+    code, output = run_pytest(text, framework="pydantic")
+    assert code == 1 and "2 failed, 1 passed" in output, output
+    assert "the agent answered: no" in output, output
+
+
 def test_it_works_under_xdist(run_pytest):
     pytest.importorskip("xdist")
     code, output = run_pytest(ONE, "-n", "2", framework="pydantic", behaviour="obeys")

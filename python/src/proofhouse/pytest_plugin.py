@@ -50,6 +50,13 @@ class _Session:
     def __init__(self) -> None:
         self._driver: Driver | None = None
         self._selected: dict[Any, list[Selected]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def wait(self, awaitable: Any) -> Any:
+        """Waits for an asynchronous test. All are in one loop: frameworks keep connections from one call to the next."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(awaitable)
 
     @property
     def driver(self) -> Driver:
@@ -64,6 +71,9 @@ class _Session:
         return self._selected[key]
 
     def close(self) -> None:
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
         if self._driver is not None:
             self._driver.close()
             self._driver = None
@@ -179,8 +189,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     case = fixture.case
     names = pyfuncitem._fixtureinfo.argnames  # pyright: ignore[reportPrivateUsage]
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    driver = pyfuncitem.config.stash[_SESSION].driver
-    driven: Attack = driver.attack(
+    session = pyfuncitem.config.stash[_SESSION]
+    driven: Attack = session.driver.attack(
         case.document.id, agent=case.agent, kind=case.kind, paths=case.paths, **dict(case.options)
     )
     failure: Exception | None = None
@@ -191,7 +201,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
                 try:
                     called = pyfuncitem.obj(**arguments)
                     if inspect.isawaitable(called):
-                        asyncio.run(_wait(called))
+                        session.wait(called)
                     turn.answer = fixture.answer
                 except Exception as error:  # What an agent raises is its failure, and part of the result.
                     failure = error
@@ -204,10 +214,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     if not result.passed:
         raise AttackFailed(result.report) from failure
     return True
-
-
-async def _wait(awaitable: Any) -> Any:
-    return await awaitable
 
 
 @pytest.hookimpl(hookwrapper=True)
