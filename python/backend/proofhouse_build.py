@@ -11,6 +11,7 @@ import hashlib
 import os
 import pathlib
 import re
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -109,7 +110,8 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
         for path, data in files.items():
             entry = zipfile.ZipInfo(path, TIME)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if path == script else 0o644) << 16
+            # Installers make a script executable only if it says that it is a regular file.
+            entry.external_attr = (stat.S_IFREG | (0o755 if path == script else 0o644)) << 16
             archive.writestr(entry, data)
     return file
 

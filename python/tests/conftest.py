@@ -39,9 +39,12 @@ def run_pytest(tmp_path, model):
             pytest.skip(f"SKIPPED: no framework {framework}; run scripts/peers and set PROOFHOUSE_PEERS")
         # What pytest needs is taken from this interpreter, after what the framework has.
         here = [str(pathlib.Path(pytest.__file__).parent.parent)]
-        package = os.environ.get("PROOFHOUSE_PYTHON_PACKAGE") or str(ROOT / "python" / "src")
+        installed = os.environ.get("PROOFHOUSE_PYTHON_PACKAGE")
+        package = installed or str(ROOT / "python" / "src")
+        # A package that is installed is found by its entry point.
+        plugin = [] if installed else ["-p", "proofhouse.pytest_plugin"]
         done = subprocess.run(
-            [interpreter, "-m", "pytest", "-p", "proofhouse.pytest_plugin", "-p", "no:cacheprovider", "-v", *arguments],
+            [interpreter, "-m", "pytest", *plugin, "-p", "no:cacheprovider", "-v", *arguments],
             cwd=tmp_path,
             env={
                 **os.environ,

@@ -19,7 +19,8 @@ export class AttackFailed extends Error {
   constructor(result, cause) {
     super(result.report, cause === undefined ? undefined : { cause });
     this.name = "AttackFailed";
-    this.result = result;
+    // Not shown with the error: the report says it all.
+    Object.defineProperty(this, "result", { value: result, enumerable: false });
     // The evidence is what matters, not where it was thrown.
     this.stack = `AttackFailed: ${result.report}`;
   }
