@@ -13,6 +13,7 @@ mod growth;
 mod http_load;
 mod ingest;
 mod load;
+mod lsp;
 mod mcp_server;
 mod memory;
 mod openapi_load;
@@ -63,6 +64,8 @@ enum Subject {
     /// Taking events in: durable events per second, through the store and as webhooks through the whole server,
     /// beside bare batched inserts; a thousand filters for each event
     Ingest(Options),
+    /// The language server: keystroke to diagnostics in a document of 10,000 lines, beside the check itself
+    Lsp(Options),
 }
 
 /// What every subject takes.
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         Subject::Campaign(options) => campaign::run(&options),
         Subject::Gate(options) => gate::run(&options),
         Subject::Ingest(options) => ingest::run(&options),
+        Subject::Lsp(options) => lsp::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@
 //! [`CampaignResult`](result::CampaignResult): everything a campaign found, in a form that is kept in a
 //! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, [`baseline`] what
 //! changed since an earlier one, and [`sensitivity`] what change could be found. [`preflight`] finds out beforehand whether the subjects are wired up. [`gates`] decides whether it failed, except for [`accepted`] risks; the crate
-//! `report` tells all that, in every [format](report_format), and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
+//! `report` tells all that, in every [format](report_format), [`drive`] lets another program run the agent, and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
 //! [`proofhouse.yaml`](config); the threat library that comes along is [`library`], and what its documents must say of
 //! known traffic stands in their [labelled cases](cases).
 
@@ -14,10 +14,12 @@ mod archive;
 pub mod baseline;
 pub mod canaries;
 pub mod cases;
+pub mod ci;
 pub mod comparison;
 pub mod config;
 pub mod control_text;
 pub mod document;
+pub mod drive;
 pub mod engine;
 pub mod filters;
 pub mod gates;

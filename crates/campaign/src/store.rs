@@ -250,7 +250,7 @@ pub fn prepare(
         let earlier = load(&file)?;
         EarlierCampaign {
             runs: resumable(plan, subjects, &earlier)?,
-            probes: earlier.probes,
+            probes: earlier.probes.into_iter().filter(is_settled).collect(),
         }
     } else {
         EarlierCampaign::default()
@@ -324,6 +324,11 @@ pub fn resumable(
     // What version 1 called resisted may not have earned it.
     let kept = kept.filter(|run| run.verdict.is_some() && !run.has_failed() && is_same(run));
     Ok(kept.cloned().collect())
+}
+
+/// Whether a probe has an answer; one without is asked again.
+fn is_settled(probe: &ProbeRecord) -> bool {
+    probe.state.is_read().is_some()
 }
 
 #[cfg(test)]

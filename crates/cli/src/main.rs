@@ -2,14 +2,12 @@
 
 mod agents;
 mod campaign;
-mod ci;
 mod collector;
 mod commands;
 mod config_options;
 mod endpoints;
 mod environment;
 mod exit_code;
-mod explanations;
 mod file_kind;
 mod generation_options;
 mod init;

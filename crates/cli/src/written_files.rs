@@ -5,6 +5,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use proofhouse_lsp::formats::{FormatKind, schema_line, schema_place};
+use proofhouse_wire::write_files::create;
+
 use crate::output::{CommandError, shown_path};
 
 /// Opens a file for the trace of a run and empties it, unless another run is writing to it.
@@ -95,6 +98,27 @@ impl Drop for WholeFile {
             let _ = std::fs::remove_file(beside);
         }
     }
+}
+
+/// Writes a new file that begins with the line by which editors find its schema, and the schema beside it. Where the schema
+/// cannot be written, the file has no such line.
+pub(crate) fn create_with_schema(
+    path: &Path,
+    text: &str,
+    kind: FormatKind,
+    force: bool,
+) -> Result<(), CommandError> {
+    let place = schema_place(kind);
+    let schema = path.with_file_name(&place);
+    let folder = schema.parent().unwrap_or(Path::new(""));
+    let written = format!("{:#}\n", kind.schema());
+    let may_write = (force || !path.exists()) && std::fs::create_dir_all(folder).is_ok();
+    let line = if may_write && create(&schema, &written, true).is_ok() {
+        schema_line(&place)
+    } else {
+        String::new()
+    };
+    Ok(create(path, &(line + text), force)?)
 }
 
 /// Says that a file cannot be written.

@@ -1,5 +1,6 @@
 //! The report for programs: the result as it is, with what it adds up to, and the schema of that.
 
+use proofhouse_source::format::schema::id;
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
 use serde_json::Value;
@@ -58,6 +59,7 @@ pub fn json_schema() -> Value {
         "$schema".to_owned(),
         "https://json-schema.org/draft/2020-12/schema".into(),
     );
+    fields.insert("$id".to_owned(), id("result").into());
     fields.insert("title".to_owned(), "Result of a Proofhouse campaign".into());
     // What the types say comes after what the whole is.
     if let Value::Object(generated) = schema_for!(JsonReport<'static>).to_value() {

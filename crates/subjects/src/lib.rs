@@ -14,6 +14,7 @@ mod digest;
 pub mod discover;
 mod endpoint;
 pub mod headers;
+pub mod host;
 mod mcp_config;
 pub mod models;
 mod notice;

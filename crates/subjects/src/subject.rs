@@ -63,7 +63,7 @@ pub trait Subject: Send + Sync {
 pub struct SubjectInfo {
     /// The name, unique in the campaign.
     pub name: String,
-    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint` or `model`.
+    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint`, `model` or `host`.
     pub kind: String,
     /// Whether it is a simulation, which every report says.
     pub simulation: bool,

@@ -61,7 +61,6 @@ impl PlannedProbes {
                 record.subject == name
                     && record.mode == mode
                     && (record.kind, record.field) == (kind, field)
-                    && record.state.is_read().is_some()
             };
             if let Some(record) = earlier.find(is_same) {
                 probes.known.insert(place, record.clone());

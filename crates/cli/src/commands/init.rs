@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use proofhouse_campaign::config::{self, ConfigVariables, Draft, FILE};
+use proofhouse_lsp::formats::FormatKind;
 use proofhouse_oatf::DiagnosticSeverity;
 use proofhouse_subjects::discover::{
     DiscoveredProject, PORTS, ProjectPrograms, Spoken, Startable, detect, probe_ports, probe_url,
@@ -19,6 +20,7 @@ use crate::init::choose::Candidates;
 use crate::init::is_command;
 use crate::output::{CommandError, StdoutData, printable, printable_line, talk};
 use crate::report::plural;
+use crate::written_files::create_with_schema;
 
 /// Write a proofhouse.yaml for the agent in this directory
 ///
@@ -119,7 +121,7 @@ impl Init {
             create(Path::new(file), text, self.force)?;
             talk(&format!("Wrote {file}."));
         }
-        create(path, &text, self.force)?;
+        create_with_schema(path, &text, FormatKind::Config, self.force)?;
         talk(&format!(
             "Wrote {FILE}. Next: proofhouse run. It first makes one run without an attack, which shows whether your agent is \
              connected."

@@ -26,11 +26,13 @@ mod ci;
 mod completions;
 mod conformance;
 mod demo_service;
+mod drive;
 mod explain;
 mod explain_verdict;
 mod fmt;
 mod init;
 mod keys;
+mod lsp;
 mod man;
 mod model;
 mod new;
@@ -82,6 +84,7 @@ commands! {
         Run(Box<run::RunCommand>),
         Open(open::Open),
         Replay(replay::ReplayCommand),
+        Drive(drive::Drive),
         Init(init::Init),
         Ci(ci::Ci),
         Attack(Box<attack::AttackCommand>),
@@ -98,6 +101,7 @@ commands! {
         Validate(validate::Validate),
         Fmt(fmt::Fmt),
         Explain(explain::Explain),
+        Lsp(lsp::Lsp),
         New(new::New),
         Schema(schema::Schema),
         Conformance(conformance::Conformance),

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use proofhouse_lsp::formats::FormatKind;
 use proofhouse_source::to_inline_scalar;
-use proofhouse_wire::write_files::create;
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
+use crate::written_files::create_with_schema;
 
 /// Write a threat document to start from
 #[derive(Debug, Args)]
@@ -105,7 +106,7 @@ impl New {
             data.finish()?;
             return Ok(Exit::Success);
         };
-        create(&path, &text, false)?;
+        create_with_schema(&path, &text, FormatKind::Oatf, false)?;
         talk(&format!(
             "wrote {}; check it with: proofhouse validate {0}",
             shown_path(&path)

@@ -4,8 +4,8 @@ use proofhouse_report::sarif_log::{self, SarifLog, invocation};
 use serde_json::{Value, json};
 
 use super::Checked;
-use crate::explanations::explanations;
 use crate::output::{CommandError, StdoutData};
+use proofhouse_lsp::formats::explanations;
 
 pub(super) fn write(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
     data.json(&document(checked))

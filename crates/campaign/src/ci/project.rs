@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use proofhouse_campaign::config;
 use proofhouse_tools::operator::variables::is_name;
+use proofhouse_wire::files::FileInput;
 
 use super::CiHost;
-use crate::input::FileInput;
+use crate::config;
 
 /// How far up the root of a repository is looked for.
 const MAX_UP: usize = 32;
@@ -21,25 +21,26 @@ const MARK: &str = "Written by `proofhouse ci init`";
 
 /// A project in a repository.
 #[derive(Debug, Default)]
-pub(crate) struct Project {
+pub struct CiProject {
     /// The root of the repository.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// Where the project is in it; nothing at the root.
-    pub(crate) directory: Option<String>,
+    pub directory: Option<String>,
     /// Whether there is a `proofhouse.yaml`.
-    pub(crate) has_config: bool,
+    pub has_config: bool,
     /// The variables of the environment that it names.
-    pub(crate) variables: Vec<String>,
+    pub variables: Vec<String>,
     /// Where the source of proofhouse is in this repository, if it is there.
-    pub(crate) source: Option<String>,
+    pub source: Option<String>,
     /// Whether there is a `.gitlab-ci.yml` that we did not write.
-    pub(crate) has_gitlab_file: bool,
+    pub has_gitlab_file: bool,
     hosts: Vec<CiHost>,
 }
 
-impl Project {
+impl CiProject {
     /// Looks at the repository that a directory is in.
-    pub(crate) fn look(directory: &Path) -> Self {
+    #[must_use]
+    pub fn look(directory: &Path) -> Self {
         let directory = directory
             .canonicalize()
             .unwrap_or_else(|_| directory.to_owned());
@@ -81,7 +82,8 @@ impl Project {
     }
 
     /// Who seems to run the checks of this repository.
-    pub(crate) fn hosts(&self) -> &[CiHost] {
+    #[must_use]
+    pub fn hosts(&self) -> &[CiHost] {
         &self.hosts
     }
 }
@@ -127,22 +129,22 @@ mod tests {
         let root = directory.path();
         let inner = root.join("agents/clerk");
         std::fs::create_dir_all(&inner).unwrap();
-        assert_eq!(Project::look(root).hosts(), []);
+        assert_eq!(CiProject::look(root).hosts(), []);
         std::fs::create_dir_all(root.join(".git")).unwrap();
         let remote = "[remote \"origin\"]\n\turl = git@gitlab.example:me/mine.git\n";
         std::fs::write(root.join(".git/config"), remote).unwrap();
         let text = "a: ${B_KEY}\n# b: ${NO}\nc: $${NO} ${A_KEY}${B_KEY} ${not a name}\n";
         std::fs::write(inner.join(config::FILE), text).unwrap();
-        let project = Project::look(&inner);
+        let project = CiProject::look(&inner);
         assert_eq!(project.hosts(), [CiHost::Gitlab]);
         assert_eq!(project.directory.as_deref(), Some("agents/clerk"));
         assert_eq!(project.variables, ["A_KEY", "B_KEY"]);
         assert!(project.has_config && project.source.is_none());
         std::fs::create_dir_all(root.join(".github")).unwrap();
         assert_eq!(
-            Project::look(root).hosts(),
+            CiProject::look(root).hosts(),
             [CiHost::Github, CiHost::Gitlab]
         );
-        assert_eq!(Project::look(root).directory, None);
+        assert_eq!(CiProject::look(root).directory, None);
     }
 }
