@@ -143,7 +143,10 @@ impl LiveSubject for LiveHost {
             let gone = || SubjectError::new("the program that runs the agent went away");
             self.prompts.send(prompt).await.map_err(|_| gone())?;
             let text = answer.await.map_err(|_| gone())??;
-            Ok(SubjectAnswer { text: Some(text) })
+            Ok(SubjectAnswer {
+                text: Some(text),
+                said_at: None,
+            })
         })
     }
 

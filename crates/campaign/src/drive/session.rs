@@ -245,6 +245,9 @@ fn lines(notice: &Notice) -> Vec<String> {
     match notice {
         Notice::Unreadable { name, error } => vec![format!("{name}: {error}")],
         Notice::Unusable { name, reason } => vec![format!("{name}: {reason}")],
+        Notice::UncleanControl { name, why } => {
+            vec![format!("{name}: its control still has the payload: {why}")]
+        }
         Notice::Findings { name, findings, .. } => {
             let findings = findings.iter().take(MAX_TOLD);
             findings

@@ -225,7 +225,7 @@ impl DriveVerdict<'_> {
             .iter()
             .filter(|one| one.state.is_read() != Some(true))
         {
-            let channel = channel_name(Some(&one.mode), one.kind);
+            let channel = channel_name(Some(&one.mode), one.kind, one.field);
             let (state, why) = channel_state(&one.state);
             let _ = writeln!(
                 out,
@@ -257,7 +257,7 @@ fn channel_state(state: &ChannelState) -> (&'static str, &str) {
 fn probe(record: &ProbeRecord) -> Value {
     let (state, why) = channel_state(&record.state);
     json!({
-        "channel": channel_name(Some(&record.mode), record.kind),
+        "channel": channel_name(Some(&record.mode), record.kind, record.field),
         "state": state.replace(' ', "_"),
         "why": why,
         "attempts": record.attempts,
