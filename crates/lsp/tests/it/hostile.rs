@@ -23,9 +23,36 @@ impl Chance {
 }
 
 const PIECES: &[&str] = &[
-    "oatf: \"0.1\"\n", "attack:\n", "  severity: hihg\n", "  execution:\n", "    phases:\n", "      - name: a\n",
-    "      - - - b: 1\n", "\t", "- ", ": ", "x-proofhouse: {twin: ../a}\n", "---\n", "kind: commonagents.info/v1beta2/tool\n",
-    "proofhouse: 1\n", "\u{feff}", "🙂ä", "\r\n", "\r", "|\n", "\"", "'", "{", "[", "]", "}", "#", "&a *a", "\0", "\n\n", "        ",
+    "oatf: \"0.1\"\n",
+    "attack:\n",
+    "  severity: hihg\n",
+    "  execution:\n",
+    "    phases:\n",
+    "      - name: a\n",
+    "      - - - b: 1\n",
+    "\t",
+    "- ",
+    ": ",
+    "x-proofhouse: {twin: ../a}\n",
+    "---\n",
+    "kind: commonagents.info/v1beta2/tool\n",
+    "proofhouse: 1\n",
+    "\u{feff}",
+    "🙂ä",
+    "\r\n",
+    "\r",
+    "|\n",
+    "\"",
+    "'",
+    "{",
+    "[",
+    "]",
+    "}",
+    "#",
+    "&a *a",
+    "\0",
+    "\n\n",
+    "        ",
 ];
 
 fn document(chance: &mut Chance) -> String {
@@ -40,22 +67,51 @@ fn place(chance: &mut Chance) -> Value {
 }
 
 fn message(chance: &mut Chance, id: u64) -> Value {
-    let uri = *chance.of(&["file:///a.yaml", "file:///proofhouse.yaml", "file:///a.cases.yaml", "file:///a.twin.yaml", "no uri", ""]);
+    let uri = *chance.of(&[
+        "file:///a.yaml",
+        "file:///proofhouse.yaml",
+        "file:///a.cases.yaml",
+        "file:///a.twin.yaml",
+        "no uri",
+        "",
+    ]);
     let document_id = json!({"uri": uri, "version": id});
     let ask = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    let tell = |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
+    let tell =
+        |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
     let at = place(chance);
     let other = place(chance);
     let text = document(chance);
     let range = json!({"start": at, "end": other});
     match chance.below(8) {
-        0 | 1 => tell("textDocument/didOpen", json!({"textDocument": {"uri": uri, "version": id, "text": text}})),
-        2 => tell("textDocument/didChange", json!({"textDocument": document_id, "contentChanges": [{"range": range, "text": text}]})),
-        3 => ask("textDocument/completion", json!({"textDocument": document_id, "position": at})),
-        4 => ask("textDocument/hover", json!({"textDocument": document_id, "position": at})),
-        5 => ask("textDocument/codeAction", json!({"textDocument": document_id, "range": range})),
-        6 => ask("textDocument/definition", json!({"textDocument": document_id, "position": at})),
-        _ => ask("textDocument/foldingRange", json!({"textDocument": document_id})),
+        0 | 1 => tell(
+            "textDocument/didOpen",
+            json!({"textDocument": {"uri": uri, "version": id, "text": text}}),
+        ),
+        2 => tell(
+            "textDocument/didChange",
+            json!({"textDocument": document_id, "contentChanges": [{"range": range, "text": text}]}),
+        ),
+        3 => ask(
+            "textDocument/completion",
+            json!({"textDocument": document_id, "position": at}),
+        ),
+        4 => ask(
+            "textDocument/hover",
+            json!({"textDocument": document_id, "position": at}),
+        ),
+        5 => ask(
+            "textDocument/codeAction",
+            json!({"textDocument": document_id, "range": range}),
+        ),
+        6 => ask(
+            "textDocument/definition",
+            json!({"textDocument": document_id, "position": at}),
+        ),
+        _ => ask(
+            "textDocument/foldingRange",
+            json!({"textDocument": document_id}),
+        ),
     }
 }
 
@@ -93,7 +149,16 @@ fn random_sessions_are_answered() {
 fn random_bytes_end_the_session_and_nothing_else() {
     let mut chance = Chance(2);
     let parts: &[&[u8]] = &[
-        b"Content-Length: ", b"12", b"\r\n\r\n", b"\n", b"{\"jsonrpc\": \"2.0\", \"id\": 1}", b"{}", b"[[[[", b"\xff\xfe", b"99999999999999999999", b"null",
+        b"Content-Length: ",
+        b"12",
+        b"\r\n\r\n",
+        b"\n",
+        b"{\"jsonrpc\": \"2.0\", \"id\": 1}",
+        b"{}",
+        b"[[[[",
+        b"\xff\xfe",
+        b"99999999999999999999",
+        b"null",
     ];
     for _ in 0..500 {
         let count = chance.below(12);
