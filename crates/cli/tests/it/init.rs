@@ -91,7 +91,11 @@ fn an_empty_directory_gets_a_file_that_runs() {
     assert!(stderr(&again).contains("--force"), "{}", stderr(&again));
     assert_eq!(project.read("proofhouse.yaml"), "# mine\n");
     let printed = project.run(&["init", "--no-probe", "--print"]);
-    assert_eq!((code(&printed), stdout(&printed)), (0, before.clone()));
+    // What is printed has no schema beside it.
+    let (line, rest) = before.split_once('\n').unwrap();
+    assert_eq!(line, "# yaml-language-server: $schema=.proofhouse/config.schema.json");
+    assert!(project.path(".proofhouse/config.schema.json").is_file());
+    assert_eq!((code(&printed), stdout(&printed)), (0, rest.to_owned()));
     assert_eq!(project.read("proofhouse.yaml"), "# mine\n");
     assert_eq!(code(&project.run(&["init", "--no-probe", "--force"])), 0);
     assert_eq!(project.read("proofhouse.yaml"), before);
