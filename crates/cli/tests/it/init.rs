@@ -156,7 +156,15 @@ fn a_simulation_is_written_when_it_is_asked_for_by_name() {
     assert!(stderr(&again).contains("--force"), "{}", stderr(&again));
     assert_eq!(project.read("proofhouse.yaml"), "# mine\n");
     let printed = project.run(&[&asked[..], &["--print"]].concat());
-    assert_eq!((code(&printed), stdout(&printed)), (0, before.clone()));
+    // What is printed has no schema beside it.
+    let (line, rest) = before.split_once('
+').unwrap();
+    assert_eq!(
+        line,
+        "# yaml-language-server: $schema=.proofhouse/config.schema.json"
+    );
+    assert!(project.path(".proofhouse/config.schema.json").is_file());
+    assert_eq!((code(&printed), stdout(&printed)), (0, rest.to_owned()));
     assert_eq!(project.read("proofhouse.yaml"), "# mine\n");
     assert_eq!(code(&project.run(&[&asked[..], &["--force"]].concat())), 0);
     assert_eq!(project.read("proofhouse.yaml"), before);
