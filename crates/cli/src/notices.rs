@@ -1,6 +1,7 @@
 //! Shows what a user should know of subjects, manifests and documents, on stderr.
 
 use proofhouse_agent::task::StartError;
+use proofhouse_campaign::file_kind::WrongFileKind;
 use proofhouse_campaign::load::LoadError;
 use proofhouse_subjects::agent_setup::{InputError, SetupError};
 use proofhouse_subjects::call_trace::TraceError;
@@ -55,6 +56,12 @@ impl From<SubjectOpenError> for CommandError {
 impl From<LoadError> for CommandError {
     fn from(error: LoadError) -> Self {
         Self::of(&error, error.is_usage())
+    }
+}
+
+impl From<WrongFileKind> for CommandError {
+    fn from(error: WrongFileKind) -> Self {
+        Self::usage(error.to_string())
     }
 }
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use proofhouse_campaign::cases::is_cases_file;
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::load::{UnknownNames, load_document};
 use proofhouse_detect::{CanaryMatcher, Scanner};
 use proofhouse_oatf::Document;
 
-use crate::file_kind::WantedFiles;
 use crate::input::{DOCUMENTS, FileInput, ShownName, SizeLimit, collect};
 use crate::notices;
 use crate::output::{CommandError, complain};

@@ -1,13 +1,21 @@
 //! Reports: what a campaign found, for people and for programs. Each is a pure function to one text.
 //!
+//! Beside them: what a plan [would do](listing), why a campaign [stopped before it began](preflight), and what a comparison
+//! [can find](power).
+//!
 //! Everything in a result comes from outside: documents, subjects, models. Each format escapes what its
 //! readers could take for their own, shows what cannot be seen, and cuts what is long.
 
+pub mod conversation;
 mod github;
 mod html;
 mod json;
 mod junit;
+pub mod listing;
 mod markdown;
+pub mod power;
+pub mod preflight;
+pub mod quoting;
 mod sarif;
 pub mod sarif_log;
 mod terminal;

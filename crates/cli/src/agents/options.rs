@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_subjects::agent_setup::{AgentSetup, PreparedAgent};
 use proofhouse_wire::write_files::same_file;
 
 use super::models::ModelArgs;
 use crate::environment::environment;
-use crate::file_kind::WantedFiles;
 use crate::notices;
 use crate::output::{CommandError, shown_path};
 use crate::tools::arguments::pair;

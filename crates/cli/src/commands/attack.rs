@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use proofhouse_campaign::canaries;
 use proofhouse_campaign::config::duration;
 use proofhouse_campaign::document::{DocumentError, Script, TwinError};
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::load::with_control;
 use proofhouse_campaign::outcome::{ControlState, RunCondition};
 use proofhouse_detect::{REDACTED, Redactor};
@@ -23,7 +24,6 @@ use proofhouse_wire::write_files::same_file;
 
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
-use crate::file_kind::WantedFiles;
 use crate::generation_options::GenerationOptions;
 use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;

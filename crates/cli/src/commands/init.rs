@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use proofhouse_campaign::config::{self, ConfigVariables, Draft, FILE};
 use proofhouse_lsp::formats::FormatKind;
+use proofhouse_campaign::setup::{Candidates, Prompter, is_command};
 use proofhouse_oatf::DiagnosticSeverity;
 use proofhouse_subjects::discover::{
     DiscoveredProject, PORTS, ProjectPrograms, Spoken, Startable, detect, probe_ports, probe_url,
@@ -15,9 +16,6 @@ use proofhouse_wire::write_files::create;
 
 use crate::environment::environment;
 use crate::exit_code::Exit;
-use crate::init::ask::Prompter;
-use crate::init::choose::Candidates;
-use crate::init::is_command;
 use crate::output::{CommandError, StdoutData, printable, printable_line, talk};
 use crate::report::plural;
 use crate::written_files::create_with_schema;

@@ -11,6 +11,7 @@ use proofhouse_campaign::baseline::{
 };
 use proofhouse_campaign::comparison::{Comparison, Incomparable};
 use proofhouse_campaign::engine::{CampaignProgress, CampaignSettings, execute};
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::filters;
 use proofhouse_campaign::gates::{FailOn, gate, has_resisted, surprises};
 use proofhouse_campaign::load::load;
@@ -21,20 +22,18 @@ use proofhouse_campaign::report_format::ReportFormat;
 use proofhouse_campaign::result::{CampaignResult, SubjectInfo};
 use proofhouse_campaign::sensitivity::Sensitivity;
 use proofhouse_campaign::store::{self, EarlierCampaign};
+use proofhouse_report::preflight::explanation;
+use proofhouse_report::{listing, power};
 use proofhouse_subjects::Subject;
 use proofhouse_subjects::operator::now;
 use proofhouse_subjects::spec::SubjectSpec;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
-use crate::campaign::listing;
 use crate::campaign::meter::{CampaignMeter, ProgressMode};
-use crate::campaign::power;
-use crate::campaign::preflight::explanation;
 use crate::campaign::reports::{self, CampaignReports};
 use crate::campaign::results::ResultsPlace;
 use crate::config_options::ConfigOptions;
 use crate::exit_code::Exit;
-use crate::file_kind::WantedFiles;
 use crate::generation_options::GenerationOptions;
 use crate::input::SizeLimit;
 use crate::notices;
@@ -256,12 +255,8 @@ impl RunCommand {
         )
         .map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
         let plan = meetable(plan, &subjects)?;
-        let as_json = self.format == ReportFormat::Json;
-        if self.list {
-            return listing::list(&plan, as_json).map(|()| Exit::Success);
-        }
-        if self.dry_run {
-            return listing::dry_run(&plan, &infos, as_json).map(|()| Exit::Success);
+        if self.list || self.dry_run {
+            return self.print_plan(&plan, &infos);
         }
         let sensitivity = Sensitivity::of(&plan, &infos, baseline.as_ref(), threshold);
         if let Some(rise) = self.detect {
@@ -418,6 +413,29 @@ impl RunCommand {
             configured = file.subjects;
         }
         Ok(configured)
+    }
+
+    /// Prints what would be run.
+    fn print_plan(&self, plan: &Plan, subjects: &[SubjectInfo]) -> Result<Exit, CommandError> {
+        let mut data = StdoutData::new();
+        if self.format == ReportFormat::Json {
+            data.json(&if self.list {
+                listing::attacks_json(plan)
+            } else {
+                listing::runs_json(plan, subjects)
+            })?;
+        } else {
+            let lines = if self.list {
+                listing::attacks(plan)
+            } else {
+                listing::runs(plan, subjects)
+            };
+            for line in lines {
+                data.line(&line)?;
+            }
+        }
+        data.finish()?;
+        Ok(Exit::Success)
     }
 
     /// Says which subjects are not wired up, if some are not.

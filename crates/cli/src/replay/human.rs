@@ -2,8 +2,8 @@
 
 use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::replay::{Again, DocumentState, Replayed};
+use proofhouse_report::conversation;
 
-use super::conversation;
 use crate::commands::replay::MessageDetail;
 use crate::output::{CommandError, StdoutData, printable_line, quoted, shown_path};
 use crate::report::plural;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_subjects::tool_manifests::{Located, read_tools};
 use proofhouse_tools::runtime::ToolTask;
 
-use crate::file_kind::WantedFiles;
 use crate::notices;
 use crate::output::{CommandError, printable_line, talk, talk_styled};
 use crate::report::{self, Checked};

@@ -157,8 +157,7 @@ fn a_simulation_is_written_when_it_is_asked_for_by_name() {
     assert_eq!(project.read("proofhouse.yaml"), "# mine\n");
     let printed = project.run(&[&asked[..], &["--print"]].concat());
     // What is printed has no schema beside it.
-    let (line, rest) = before.split_once('
-').unwrap();
+    let (line, rest) = before.split_once('\n').unwrap();
     assert_eq!(
         line,
         "# yaml-language-server: $schema=.proofhouse/config.schema.json"

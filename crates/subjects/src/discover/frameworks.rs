@@ -14,7 +14,7 @@ pub enum ProjectLanguage {
 
 /// A framework.
 #[derive(Debug)]
-pub struct Framework {
+pub struct AgentFramework {
     /// Its name.
     pub name: &'static str,
     /// What agents are written in.
@@ -30,8 +30,8 @@ pub struct Framework {
 }
 
 /// Every framework there is. Where several fit a file, the first is meant.
-pub static FRAMEWORKS: &[Framework] = &[
-    Framework {
+pub static FRAMEWORKS: &[AgentFramework] = &[
+    AgentFramework {
         name: "OpenAI Agents SDK",
         language: ProjectLanguage::Python,
         // The name is a common one, so what is imported has to fit as well.
@@ -46,7 +46,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         needs: &[("agents", "openai-agents")],
         adapter: include_str!("adapters/openai_agents.py"),
     },
-    Framework {
+    AgentFramework {
         name: "Pydantic AI",
         language: ProjectLanguage::Python,
         modules: &["pydantic_ai"],
@@ -58,7 +58,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         ],
         adapter: include_str!("adapters/pydantic_ai.py"),
     },
-    Framework {
+    AgentFramework {
         name: "CrewAI",
         language: ProjectLanguage::Python,
         modules: &["crewai"],
@@ -67,7 +67,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         needs: &[("crewai", "crewai"), ("crewai_tools", "crewai-tools[mcp]")],
         adapter: include_str!("adapters/crewai.py"),
     },
-    Framework {
+    AgentFramework {
         name: "Google ADK",
         language: ProjectLanguage::Python,
         modules: &["google.adk"],
@@ -76,7 +76,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         needs: &[("google.adk", "google-adk"), ("mcp", "mcp")],
         adapter: include_str!("adapters/google_adk.py"),
     },
-    Framework {
+    AgentFramework {
         name: "smolagents",
         language: ProjectLanguage::Python,
         modules: &["smolagents"],
@@ -88,7 +88,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         ],
         adapter: include_str!("adapters/smolagents.py"),
     },
-    Framework {
+    AgentFramework {
         name: "Strands Agents",
         language: ProjectLanguage::Python,
         modules: &["strands"],
@@ -97,7 +97,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         needs: &[("strands", "strands-agents")],
         adapter: include_str!("adapters/strands.py"),
     },
-    Framework {
+    AgentFramework {
         name: "Microsoft Agent Framework",
         language: ProjectLanguage::Python,
         modules: &["agent_framework"],
@@ -106,7 +106,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         needs: &[("agent_framework", "agent-framework-core"), ("mcp", "mcp")],
         adapter: include_str!("adapters/agent_framework.py"),
     },
-    Framework {
+    AgentFramework {
         name: "AutoGen",
         language: ProjectLanguage::Python,
         modules: &["autogen_agentchat", "autogen_ext"],
@@ -118,7 +118,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         ],
         adapter: include_str!("adapters/autogen.py"),
     },
-    Framework {
+    AgentFramework {
         name: "LangGraph",
         language: ProjectLanguage::Python,
         modules: &["langgraph", "langchain"],
@@ -140,7 +140,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         ],
         adapter: include_str!("adapters/langgraph.py"),
     },
-    Framework {
+    AgentFramework {
         name: "Mastra",
         language: ProjectLanguage::JavaScript,
         modules: &["@mastra/core"],
@@ -152,7 +152,7 @@ pub static FRAMEWORKS: &[Framework] = &[
         ],
         adapter: include_str!("adapters/mastra.mjs"),
     },
-    Framework {
+    AgentFramework {
         name: "AI SDK",
         language: ProjectLanguage::JavaScript,
         modules: &["ai"],
@@ -222,7 +222,7 @@ impl FrameworkUse {
 
     /// The framework.
     #[must_use]
-    pub fn framework(&self) -> &'static Framework {
+    pub fn framework(&self) -> &'static AgentFramework {
         &FRAMEWORKS[self.found.place]
     }
 
@@ -266,7 +266,7 @@ impl FrameworkUse {
     }
 }
 
-impl Framework {
+impl AgentFramework {
     fn is_imported_by(&self, text: &str) -> bool {
         text.lines().map(str::trim_start).any(|line| {
             let imported = match self.language {

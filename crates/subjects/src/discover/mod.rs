@@ -8,6 +8,6 @@ mod probe;
 mod start;
 
 pub use detect::{AgentFile, DiscoveredProject, Hint, McpConfigFile, detect};
-pub use frameworks::{FRAMEWORKS, Framework, FrameworkUse, ProjectLanguage};
+pub use frameworks::{AgentFramework, FRAMEWORKS, FrameworkUse, ProjectLanguage};
 pub use probe::{PORTS, ProbeError, Spoken, probe_ports, probe_url};
 pub use start::{NotStartable, ProjectPrograms, Startable};

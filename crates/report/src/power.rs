@@ -4,16 +4,17 @@ use std::fmt::Write;
 
 use proofhouse_campaign::sensitivity::Sensitivity;
 
-use crate::report::plural;
+use crate::text::plural;
 
 /// One line for whoever compares: what so many repeats can find.
-pub(crate) fn note(sensitivity: &Sensitivity) -> String {
+#[must_use]
+pub fn note(sensitivity: &Sensitivity) -> String {
     let runs = if sensitivity.before == sensitivity.repeats {
-        format!("With {}", plural_of(sensitivity.repeats, "repeat"))
+        format!("With {}", plural(sensitivity.repeats, "repeat"))
     } else {
         format!(
             "With {} and {} before",
-            plural_of(sensitivity.repeats, "repeat"),
+            plural(sensitivity.repeats, "repeat"),
             sensitivity.before
         )
     };
@@ -24,7 +25,8 @@ pub(crate) fn note(sensitivity: &Sensitivity) -> String {
 }
 
 /// How many repeats find a rise, and what those that are planned can find.
-pub(crate) fn plan(sensitivity: &Sensitivity, rise: f64, has_baseline: bool) -> String {
+#[must_use]
+pub fn plan(sensitivity: &Sensitivity, rise: f64, has_baseline: bool) -> String {
     let known = if has_baseline {
         "in the baseline"
     } else {
@@ -34,8 +36,8 @@ pub(crate) fn plan(sensitivity: &Sensitivity, rise: f64, has_baseline: bool) -> 
         "A rise by {} points, with 80% power and at most {} false alarms over the whole gate\n({}, {}; attack success rate {} {known}):\n",
         points(rise),
         share(sensitivity.threshold),
-        plural_of(sensitivity.subjects, "subject"),
-        plural_of(sensitivity.documents, "document"),
+        plural(sensitivity.subjects, "subject"),
+        plural(sensitivity.documents, "document"),
         share(sensitivity.rate),
     );
     let ways = [
@@ -74,10 +76,6 @@ fn found(sensitivity: &Sensitivity) -> Option<String> {
         }
         (None, None) => return None,
     })
-}
-
-fn plural_of(count: u64, word: &str) -> String {
-    plural(usize::try_from(count).unwrap_or(usize::MAX), word)
 }
 
 /// A share in percent, rounded up, as it is a bound.

@@ -2,23 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
-use proofhouse_campaign::cases::is_cases_file;
-use proofhouse_campaign::config;
 use proofhouse_manifest::Bundle;
+use proofhouse_source::printable_line;
+use proofhouse_wire::files::FileInput;
 
-use crate::input::FileInput;
-use crate::output::{CommandError, shown_path};
+use crate::cases::is_cases_file;
+use crate::config;
 
 /// How much of a file is looked at; a larger one is left to whoever reads it.
 const MAX_BYTES: usize = 4 << 20;
 
 /// A kind of file that people write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileKind {
+pub enum FileKind {
+    /// A threat document.
     ThreatDocument,
+    /// Labelled cases of one.
     LabelledCases,
+    /// A manifest of an agent.
     AgentManifest,
+    /// A manifest of tools.
     ToolManifest,
+    /// A `proofhouse.yaml`.
     Configuration,
 }
 
@@ -70,9 +75,23 @@ impl FileKind {
 
 /// What a command wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WantedFiles {
+pub enum WantedFiles {
+    /// Threat documents.
     ThreatDocuments,
+    /// Manifests of agents and tools.
     Manifests,
+}
+
+/// A file of another kind than a command takes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file} is {}, not {}; use: {}", kind.name(), wanted.name(), kind.command(file))]
+pub struct WrongFileKind {
+    /// The file.
+    pub file: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// What it should be.
+    pub wanted: WantedFiles,
 }
 
 impl WantedFiles {
@@ -92,7 +111,11 @@ impl WantedFiles {
     }
 
     /// Refuses files of another kind. Whatever else is wrong with a file is told by who reads it.
-    pub(crate) fn check(self, paths: &[PathBuf]) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    ///
+    /// Returns the first file of another kind, with the command that takes it.
+    pub fn check(self, paths: &[PathBuf]) -> Result<(), WrongFileKind> {
         for path in paths.iter().filter(|path| path.is_file()) {
             let Ok(text) = FileInput::File(path.clone()).read(MAX_BYTES) else {
                 continue;
@@ -100,13 +123,11 @@ impl WantedFiles {
             if let Some(kind) = FileKind::of(path, &text)
                 && !self.takes(kind)
             {
-                let shown = shown_path(path);
-                return Err(CommandError::usage(format!(
-                    "{shown} is {}, not {}; use: {}",
-                    kind.name(),
-                    self.name(),
-                    kind.command(&shown)
-                )));
+                return Err(WrongFileKind {
+                    file: printable_line(&path.display().to_string()),
+                    kind,
+                    wanted: self,
+                });
             }
         }
         Ok(())

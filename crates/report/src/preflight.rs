@@ -2,14 +2,15 @@
 
 use proofhouse_campaign::preflight::{PreflightFailure, WiringStep};
 
-use crate::output::{printable, printable_line};
+use crate::text::line;
 
 /// How much of an answer is shown.
 const MAX_ANSWER: usize = 200;
 
 /// What went wrong with one subject: the step, what is known about it, and what to do.
-pub(crate) fn explanation(failure: &PreflightFailure) -> String {
-    let subject = printable_line(&failure.subject);
+#[must_use]
+pub fn explanation(failure: &PreflightFailure) -> String {
+    let subject = line(&failure.subject);
     let step = failure.step;
     let mut out = format!(
         "{subject} is not ready to be tested: {}.\n  Steps: {}\n",
@@ -18,7 +19,7 @@ pub(crate) fn explanation(failure: &PreflightFailure) -> String {
     );
     let mut fact = |name: &str, text: &str| {
         if !text.trim().is_empty() {
-            let text: String = printable_line(text).chars().take(MAX_ANSWER * 3).collect();
+            let text: String = line(text).chars().take(MAX_ANSWER * 3).collect();
             out.push_str(&format!("  {name}: {text}\n"));
         }
     };
@@ -29,8 +30,9 @@ pub(crate) fn explanation(failure: &PreflightFailure) -> String {
     fact("Error", failure.why.as_deref().unwrap_or_default());
     if let Some(stderr) = &failure.stderr {
         out.push_str("  The end of its stderr:\n");
-        for line in stderr.lines() {
-            out.push_str(&format!("    {}\n", printable(line)));
+        for one in stderr.lines() {
+            let indent = &one[..one.len() - one.trim_start_matches(' ').len()];
+            out.push_str(&format!("    {indent}{}\n", line(one)));
         }
     }
     out.push_str(&format!("  What to do: {}", step.advice()));

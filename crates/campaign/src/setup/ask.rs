@@ -9,14 +9,17 @@ const TRIES: usize = 3;
 const MAX_LINE: u64 = 4096;
 
 /// Somebody who is asked.
-pub(crate) struct Prompter<R, W> {
-    pub(crate) input: R,
-    pub(crate) output: W,
+#[derive(Debug)]
+pub struct Prompter<R, W> {
+    /// What is answered.
+    pub input: R,
+    /// Where the questions go.
+    pub output: W,
 }
 
 impl<R: BufRead, W: Write> Prompter<R, W> {
     /// One of several; the first is the default. `None` at the end of the input.
-    pub(crate) fn choice(&mut self, question: &str, choices: &[String]) -> Option<usize> {
+    pub fn choice(&mut self, question: &str, choices: &[String]) -> Option<usize> {
         let _ = writeln!(self.output, "{question}");
         for (number, choice) in choices.iter().enumerate() {
             let _ = writeln!(self.output, "  {}) {choice}", number + 1);
@@ -37,7 +40,7 @@ impl<R: BufRead, W: Write> Prompter<R, W> {
     }
 
     /// A text that `check` accepts. `None` at the end of the input.
-    pub(crate) fn text<E: fmt::Display>(
+    pub fn text<E: fmt::Display>(
         &mut self,
         question: &str,
         default: &str,

@@ -5,7 +5,9 @@ use proofhouse_campaign::result::{DocumentInfo, IndicatorOutcome};
 use proofhouse_detect::TraceMessage;
 use serde_json::Value;
 
-use crate::output::{escaped_json, printable_line, quoted};
+use proofhouse_source::printable_line;
+
+use crate::quoting::{escaped_json, quoted};
 
 /// Characters of what a message says that are shown of it.
 const GIST: usize = 160;
@@ -17,11 +19,8 @@ const MAX_NAMES: usize = 8;
 const EVIDENCE: usize = 120;
 
 /// Who says a message to whom.
-pub(crate) fn arrow(
-    document: Option<&DocumentInfo>,
-    subject: &str,
-    message: &TraceMessage,
-) -> String {
+#[must_use]
+pub fn arrow(document: Option<&DocumentInfo>, subject: &str, message: &TraceMessage) -> String {
     let actor = message.actor.as_deref().unwrap_or("attacker");
     let by_subject = document.and_then(|document| is_by_subject(document, message));
     printable_line(&match by_subject {
@@ -32,7 +31,8 @@ pub(crate) fn arrow(
 }
 
 /// The most telling part of a message, on one line.
-pub(crate) fn gist(message: &TraceMessage) -> String {
+#[must_use]
+pub fn gist(message: &TraceMessage) -> String {
     let content = &message.content;
     if let (Some(name), Some(arguments)) = (content["name"].as_str(), content.get("arguments")) {
         let arguments = escaped_json(&arguments.to_string());
@@ -60,13 +60,15 @@ pub(crate) fn gist(message: &TraceMessage) -> String {
 }
 
 /// A message in full, a line each.
-pub(crate) fn full(message: &TraceMessage) -> Vec<String> {
+#[must_use]
+pub fn full(message: &TraceMessage) -> Vec<String> {
     let text = escaped_json(&format!("{:#}", message.content));
     text.lines().map(str::to_owned).collect()
 }
 
 /// The evidence in a message.
-pub(crate) fn evidence(indicators: &[IndicatorOutcome], sequence: u64) -> Vec<String> {
+#[must_use]
+pub fn evidence(indicators: &[IndicatorOutcome], sequence: u64) -> Vec<String> {
     let mut lines = Vec::new();
     for indicator in indicators {
         let here = indicator.evidence.iter();

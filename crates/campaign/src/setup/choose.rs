@@ -1,8 +1,7 @@
-//! Which of the agents that were found `proofhouse init` writes down: those that could be started, and nobody else.
+//! Which of the agents that were found are written down: those that could be started, and nobody else.
 
 use std::io;
 
-use proofhouse_campaign::config::Draft;
 use proofhouse_source::printable_line;
 use proofhouse_subjects::discover::{
     AgentFile, DiscoveredProject, NotStartable, ProjectPrograms, Spoken, Startable,
@@ -10,20 +9,25 @@ use proofhouse_subjects::discover::{
 use proofhouse_subjects::without_credentials;
 
 use super::ask::Prompter;
+use crate::config::Draft;
 
 /// Agents that could be tested, and why others cannot be.
 #[derive(Debug, Default)]
-pub(crate) struct Candidates {
-    pub(crate) agents: Vec<AgentFile>,
-    pub(crate) endpoints: Vec<Spoken>,
-    pub(crate) commands: Vec<Startable>,
+pub struct Candidates {
+    /// Agents of manifests.
+    pub agents: Vec<AgentFile>,
+    /// Agents that run.
+    pub endpoints: Vec<Spoken>,
+    /// Agents that a command starts.
+    pub commands: Vec<Startable>,
     /// What was found and cannot be started, each with what to do.
-    pub(crate) unfit: Vec<String>,
+    pub unfit: Vec<String>,
 }
 
 impl Candidates {
     /// Sorts what was found. `model` is what agents of manifests run on that name none.
-    pub(crate) fn new(
+    #[must_use]
+    pub fn new(
         found: &mut DiscoveredProject,
         endpoints: Vec<Spoken>,
         programs: &ProjectPrograms<'_>,
@@ -64,7 +68,8 @@ impl Candidates {
 
     /// What is written when nobody is asked: agents of manifests, or else the first command. Agents that were only found
     /// running are suggested; they may be somebody else's.
-    pub(crate) fn without_asking(self) -> (Draft, Option<Startable>) {
+    #[must_use]
+    pub fn without_asking(self) -> (Draft, Option<Startable>) {
         let mut draft = Draft {
             agents: self.agents,
             suggested: self.endpoints,
@@ -84,7 +89,7 @@ impl Candidates {
     }
 
     /// Lets somebody choose among what was found. `None` when the input ends before all is answered.
-    pub(crate) fn ask<R: io::BufRead, W: io::Write>(
+    pub fn ask<R: io::BufRead, W: io::Write>(
         self,
         asked: &mut Prompter<R, W>,
         hint: Option<&str>,
