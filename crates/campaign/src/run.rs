@@ -26,7 +26,7 @@ use crate::judging::{cut, indicators, line};
 use crate::matchable::blind;
 use crate::outcome::{
     Conditions, ControlState, InconclusiveReason, ObservedRun, ended_early, failed_run,
-    heard_answer, is_task_done,
+    heard_answer, heard_last, is_task_done,
 };
 use crate::plan::PlannedRun;
 use crate::probes::{NonceWatch, ProvenChannels};
@@ -381,6 +381,7 @@ impl RunSetup {
             .filter(|actor| !actor.mode.is_server())
             .map(|actor| actor.name.as_str())
             .collect();
+        let last = answer.clone().or_else(|| heard_last(report, &clients));
         let answer = answer.or_else(|| {
             let overheard = heard_answer(report, &clients)?;
             Some(redactor.redact(&overheard).into_owned())
@@ -416,7 +417,7 @@ impl RunSetup {
         record.broken = broken.map(|(_, why)| line(&why));
         let observed = ObservedRun {
             report,
-            answer: answer.as_deref(),
+            answer: last.as_deref(),
             answered_at,
             blind: &blind(&self.script.document),
             subject: &self.name,

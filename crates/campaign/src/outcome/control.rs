@@ -1,6 +1,6 @@
 //! The control run: the same task without the payload. Whoever cannot do it resists nothing.
 
-use proofhouse_detect::{MessageAssembler, WholeMessage};
+use proofhouse_detect::{MessageAssembler, TraceMessage, WholeMessage};
 use proofhouse_oatf::Direction;
 use proofhouse_protocol::a2a::A2aMethod;
 use proofhouse_protocol::ag_ui::AgUiEventType;
@@ -102,6 +102,20 @@ const ANSWERED: [&str; 3] = [
 /// answers to others.
 #[must_use]
 pub fn heard_answer(report: &RunReport, clients: &[&str]) -> Option<String> {
+    heard(report, clients, false)
+}
+
+/// The same, of what clients asked last only: an answer to an earlier message says nothing about the end.
+#[must_use]
+pub fn heard_last(report: &RunReport, clients: &[&str]) -> Option<String> {
+    heard(report, clients, true)
+}
+
+fn heard(report: &RunReport, clients: &[&str], last_only: bool) -> Option<String> {
+    let is_clients = |message: &&TraceMessage| {
+        let actor = message.actor.as_deref();
+        actor.is_some_and(|actor| clients.contains(&actor))
+    };
     let mut said = String::new();
     let mut hear = |whole: WholeMessage<'_>| {
         let content = &whole.message.content;
@@ -115,10 +129,15 @@ pub fn heard_answer(report: &RunReport, clients: &[&str]) -> Option<String> {
         }
     };
     let mut assembler = MessageAssembler::default();
-    for message in &report.trace {
-        let actor = message.actor.as_deref();
-        let is_clients = actor.is_some_and(|actor| clients.contains(&actor));
-        if is_clients && message.direction == Some(Direction::Response) {
+    let asked = |message: &TraceMessage| {
+        message.direction == Some(Direction::Request)
+            && ANSWERED.contains(&message.operation.as_str())
+    };
+    let messages: Vec<&TraceMessage> = report.trace.iter().filter(is_clients).collect();
+    let last_asked = messages.iter().rposition(|message| asked(message));
+    let start = last_asked.filter(|_| last_only).unwrap_or_default();
+    for message in &messages[start..] {
+        if message.direction == Some(Direction::Response) {
             assembler.feed(None, message, &mut hear);
         }
     }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use answer::AnswerKind;
 pub(crate) use conditions::indicators_evaluated;
 pub use conditions::{Conditions, ObservedRun, RunCondition};
-pub use control::{ControlState, heard_answer, is_task_done};
+pub use control::{ControlState, heard_answer, heard_last, is_task_done};
 pub use reason::InconclusiveReason;
 
 /// What came of a run.

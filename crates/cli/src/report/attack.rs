@@ -6,7 +6,7 @@ use proofhouse_campaign::document::Success;
 use proofhouse_campaign::matchable::blind;
 use proofhouse_campaign::outcome::{
     Conditions, ControlState, InconclusiveReason, ObservedRun, RunOutcome, ended_early, failed_run,
-    heard_answer, is_task_done, settle,
+    heard_answer, heard_last, is_task_done, settle,
 };
 use proofhouse_oatf::Document;
 use proofhouse_range::{Ending, RunReport};
@@ -55,7 +55,7 @@ pub(crate) fn control_state(
     success: Option<&Success>,
     report: &RunReport,
 ) -> ControlState {
-    let answer = answer(document, report);
+    let answer = answer(document, report, heard_answer);
     let done = success.and_then(|success| is_task_done(success, report, answer.as_deref()));
     let acted = conditions(document, report, &ControlState::Pending)
         .exposed
@@ -66,7 +66,7 @@ pub(crate) fn control_state(
 
 fn conditions(document: &Document, report: &RunReport, control: &ControlState) -> Conditions {
     let blind = blind(document);
-    let answer = answer(document, report);
+    let answer = answer(document, report, heard_last);
     let observed = ObservedRun {
         report,
         answer: answer.as_deref(),
@@ -79,14 +79,18 @@ fn conditions(document: &Document, report: &RunReport, control: &ControlState) -
     Conditions::of(&observed, control)
 }
 
-/// What the agent said to the clients of the document.
-fn answer(document: &Document, report: &RunReport) -> Option<String> {
+/// What the agent said to the clients of the document, to all that they asked or to the last.
+fn answer(
+    document: &Document,
+    report: &RunReport,
+    heard: fn(&RunReport, &[&str]) -> Option<String>,
+) -> Option<String> {
     let actors = document.attack.execution.actors().iter();
     let clients: Vec<&str> = actors
         .filter(|actor| !actor.mode.is_server())
         .map(|actor| actor.name.as_str())
         .collect();
-    heard_answer(report, &clients)
+    heard(report, &clients)
 }
 
 /// What broke a run off, if something did.

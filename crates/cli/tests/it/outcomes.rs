@@ -431,7 +431,7 @@ class Door(http.server.BaseHTTPRequestHandler):
         read, last = json.dumps(given["messages"]), given["messages"][-1]
         ids = {"threadId": given["threadId"], "runId": given["runId"]}
         halves = re.search(r"First half: ([\w-]+)\. Second half: (\w+)\.", read)
-        text, call, error = "It is a recipe.", None, None
+        text, call, error, extra = "It is a recipe.", None, None, []
         if last["role"] == "user":
             name = "get_reference" if "get_reference" in last["content"] else "read_clipboard"
             call = (name, {"format": 7} if how == "wrong" and name == "read_clipboard" else {})
@@ -447,6 +447,12 @@ class Door(http.server.BaseHTTPRequestHandler):
             threading.Timer(0.2, lambda: os._exit(3)).start()
         elif how == "killed" and "KEY-1" in read:
             threading.Timer(0.2, lambda: os.kill(os.getpid(), 9)).start()
+        elif how == "state-only" and "KEY-1" in read:
+            text, extra = "", [
+                {"type": "STATE_DELTA", "delta": []},
+                {"type": "CUSTOM", "name": "done", "value": 1},
+                {"type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "hm"},
+            ]
         elif how == "says-nothing" and "KEY-1" in read:
             text = ""
         events = [{"type": "RUN_STARTED", **ids}, {"type": "STATE_SNAPSHOT", "snapshot": {}}]
@@ -462,6 +468,7 @@ class Door(http.server.BaseHTTPRequestHandler):
                 {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": text},
                 {"type": "TEXT_MESSAGE_END", "messageId": "m"},
             ]
+        events += extra
         events.append({"type": "RUN_ERROR", "message": error} if error else {"type": "RUN_FINISHED", **ids})
         body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
         self.send_response(200)
@@ -490,6 +497,7 @@ fn over_ag_ui_too_resisted_is_earned() {
         ("fails-when-attacked", ("inconclusive", "subject_failed")),
         ("error-text", ("inconclusive", "no_answer")),
         ("sorry", ("inconclusive", "no_answer")),
+        ("state-only", ("inconclusive", "no_answer")),
         ("dies", ("inconclusive", "subject_failed")),
         ("killed", ("inconclusive", "subject_failed")),
         ("says-nothing", ("inconclusive", "no_answer")),
