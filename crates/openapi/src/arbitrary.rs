@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 /// Any JSON, with the words of OpenAPI among its keys and texts.
-pub(super) fn json() -> impl Strategy<Value = Value> {
+pub(crate) fn json() -> impl Strategy<Value = Value> {
     let word = prop::sample::select(WORDS);
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -29,7 +29,7 @@ pub(super) fn json() -> impl Strategy<Value = Value> {
 }
 
 /// What is nearly a parameter.
-pub(super) fn parameter() -> impl Strategy<Value = Value> {
+pub(crate) fn parameter() -> impl Strategy<Value = Value> {
     let places: &[&str] = &["path", "query", "header", "cookie"];
     let styles: &[&str] = &[
         "simple",

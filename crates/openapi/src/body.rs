@@ -6,11 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-use super::description::{OpenApiDescription, Operation};
-use super::error::ReferenceError;
-use super::keywords::{BASE64, cut_text, is_binary, is_readable};
-use super::style::{Shape, Style, in_query, text_of};
-use super::tree::Id;
+use crate::description::{OpenApiDescription, Operation};
+use crate::error::ReferenceError;
+use crate::keywords::{BASE64, cut_text, is_binary, is_readable};
+use crate::style::{Shape, Style, in_query, text_of};
+use crate::tree::Id;
 
 /// How many bytes a body may have: as many as one that a manifest makes.
 const MAX_BODY: usize = 10 << 20;
@@ -31,9 +31,9 @@ enum BodyKind {
 
 /// The body of an operation's requests.
 #[derive(Debug, Clone)]
-pub(super) struct OperationBody {
-    pub(super) required: bool,
-    pub(super) description: String,
+pub(crate) struct OperationBody {
+    pub(crate) required: bool,
+    pub(crate) description: String,
     kind: BodyKind,
     media: String,
     schema: Option<Id>,
@@ -42,7 +42,7 @@ pub(super) struct OperationBody {
 
 /// Why a value cannot be sent as a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BodyError {
+pub(crate) enum BodyError {
     #[error("the body has more than {MAX_BODY} bytes")]
     TooLarge,
     #[error("the body must be an object")]
@@ -55,14 +55,14 @@ pub(super) enum BodyError {
 
 /// A body that is ready to be sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct EncodedBody {
-    pub(super) content_type: String,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct EncodedBody {
+    pub(crate) content_type: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl OperationBody {
     /// Chooses among the media types that an operation takes.
-    pub(super) fn new(
+    pub(crate) fn new(
         description: &OpenApiDescription,
         operation: &Operation,
     ) -> Result<Option<Self>, ReferenceError> {
@@ -98,12 +98,12 @@ impl OperationBody {
     }
 
     /// Its schema in the description.
-    pub(super) fn schema(&self) -> Option<Id> {
+    pub(crate) fn schema(&self) -> Option<Id> {
         self.schema
     }
 
     /// The schema as models see it: what is not JSON is a text for them.
-    pub(super) fn shown(&self, schema: Value) -> Value {
+    pub(crate) fn shown(&self, schema: Value) -> Value {
         match self.kind {
             BodyKind::Bytes => json!({
                 "type": "string", "contentEncoding": "base64", "description": BASE64,
@@ -117,7 +117,7 @@ impl OperationBody {
     }
 
     /// Writes a value.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         description: &OpenApiDescription,
         value: &Value,

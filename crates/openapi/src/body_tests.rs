@@ -1,6 +1,6 @@
 //! Tests of request bodies: one table of what each media type makes of a value.
 
-use super::super::tree::Tree;
+use crate::tree::Tree;
 use super::*;
 
 fn body(version: &str, content: &Value) -> (OpenApiDescription, Option<OperationBody>) {

@@ -6,18 +6,18 @@ use percent_encoding::percent_decode_str;
 use proofhouse_source::did_you_mean;
 use url::Url;
 
-use super::error::{DescriptionError, PathError, ReferenceError};
-use super::names::{FunctionNames, name_of};
-use super::tree::{Id, Tree};
+use crate::error::{DescriptionError, PathError, ReferenceError};
+use crate::names::{FunctionNames, name_of};
+use crate::tree::{Id, Tree};
 
 /// How many operations a description may have: four times as many as the largest that are known.
-pub(super) const MAX_OPERATIONS: usize = 5000;
+pub(crate) const MAX_OPERATIONS: usize = 5000;
 
 /// How many references may lead to one another before something that is none.
-pub(super) const MAX_REF_STEPS: usize = 32;
+pub(crate) const MAX_REF_STEPS: usize = 32;
 
 /// How long a path may be, and what a reference says.
-pub(super) const MAX_PATH: usize = 2000;
+pub(crate) const MAX_PATH: usize = 2000;
 
 /// The methods of a path item, as keys of the description.
 const METHODS: [&str; 8] = [
@@ -26,13 +26,14 @@ const METHODS: [&str; 8] = [
 
 /// What an API can do, and how.
 #[derive(Debug)]
-pub(super) struct OpenApiDescription {
-    pub(super) tree: Tree,
+pub struct OpenApiDescription {
+    pub(crate) tree: Tree,
     /// Where it was fetched from; nothing for a file.
-    pub(super) url: Option<Url>,
+    pub url: Option<Url>,
     /// Whether it is written in OpenAPI 3.0, whose schemas are not quite JSON Schema.
-    pub(super) is_3_0: bool,
-    pub(super) operations: Vec<Operation>,
+    pub(crate) is_3_0: bool,
+    /// Its operations.
+    pub operations: Vec<Operation>,
     /// Why the first of the paths that cannot be used cannot be.
     left_out: Option<PathError>,
     by_name: HashMap<String, usize>,
@@ -40,22 +41,22 @@ pub(super) struct OpenApiDescription {
 
 /// One operation.
 #[derive(Debug, Clone)]
-pub(super) struct Operation {
+pub struct Operation {
     /// Its name for models.
-    pub(super) name: String,
+    pub name: String,
     /// GET, POST and so on.
-    pub(super) method: String,
+    pub method: String,
     /// The path with its `{parameters}`.
-    pub(super) path: String,
+    pub path: String,
     /// Where the path item is, with what its operations share.
-    pub(super) item: Id,
+    pub(crate) item: Id,
     /// Where the operation is.
-    pub(super) node: Id,
+    pub(crate) node: Id,
 }
 
 impl OpenApiDescription {
     /// Finds the operations.
-    pub(super) fn new(tree: Tree, url: Option<Url>) -> Result<Self, DescriptionError> {
+    pub fn new(tree: Tree, url: Option<Url>) -> Result<Self, DescriptionError> {
         let root = tree.root().ok_or(DescriptionError::Empty)?;
         let version = tree.get(root, "openapi");
         let is_3_0 = match version.and_then(|version| tree.text(version)) {
@@ -142,12 +143,12 @@ impl OpenApiDescription {
     }
 
     /// The operation of a name: the one models are told, or its `operationId`.
-    pub(super) fn operation(&self, name: &str) -> Option<&Operation> {
+    pub fn operation(&self, name: &str) -> Option<&Operation> {
         self.operations.get(*self.by_name.get(name)?)
     }
 
     /// What to say when there is no operation of a name.
-    pub(super) fn unknown(&self, name: &str) -> String {
+    pub fn unknown(&self, name: &str) -> String {
         let mut message = format!("the description has no operation `{name}`");
         let known = self.operations.iter();
         match did_you_mean(name, known.map(|operation| operation.name.as_str())) {
@@ -161,8 +162,14 @@ impl OpenApiDescription {
         message
     }
 
+    /// Why some of its paths cannot be used, if so.
+    #[must_use]
+    pub fn left_out(&self) -> Option<&PathError> {
+        self.left_out.as_ref()
+    }
+
     /// The value itself, or the one that it refers to.
-    pub(super) fn resolve(&self, id: Id) -> Result<Id, ReferenceError> {
+    pub(crate) fn resolve(&self, id: Id) -> Result<Id, ReferenceError> {
         let mut at = id;
         for _ in 0..MAX_REF_STEPS {
             match self.tree.text_at(at, "$ref") {
@@ -174,7 +181,7 @@ impl OpenApiDescription {
     }
 
     /// What a reference names.
-    pub(super) fn target(&self, reference: &str) -> Result<Id, ReferenceError> {
+    pub(crate) fn target(&self, reference: &str) -> Result<Id, ReferenceError> {
         if reference.len() > MAX_PATH {
             return Err(ReferenceError::TooLong);
         }
@@ -289,7 +296,7 @@ mod tests {
         }}}});
         let description = describe(&value).unwrap();
         for operation in &description.operations {
-            let input = super::super::input::OperationInput::new(&description, operation);
+            let input = crate::input::OperationInput::new(&description, operation);
             let error = input.unwrap_err().to_string();
             assert!(error.ends_with("has more than 300 parameters"));
         }

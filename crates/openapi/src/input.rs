@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::body::OperationBody;
-use super::description::{OpenApiDescription, Operation};
-use super::error::{OperationError, ReferenceError};
-use super::keywords::cut_text;
-use super::names::{FunctionNames, property_of};
-use super::schema::{SchemaDirection, derive};
-use super::style::{Shape, Style};
-use super::tree::Id;
+use crate::body::OperationBody;
+use crate::description::{OpenApiDescription, Operation};
+use crate::error::{OperationError, ReferenceError};
+use crate::keywords::cut_text;
+use crate::names::{FunctionNames, property_of};
+use crate::schema::{SchemaDirection, derive};
+use crate::style::{Shape, Style};
+use crate::tree::Id;
 
 /// How many parameters an operation may have.
-pub(super) const MAX_PARAMETERS: usize = 300;
+pub(crate) const MAX_PARAMETERS: usize = 300;
 
 /// How long the name of a parameter may be.
 const MAX_NAME: usize = 256;
@@ -39,7 +39,7 @@ const NO_PARAMETERS: [&str; 10] = [
 
 /// Where a parameter goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ParameterLocation {
+pub(crate) enum ParameterLocation {
     Path,
     Query,
     Header,
@@ -48,15 +48,15 @@ pub(super) enum ParameterLocation {
 
 /// One parameter.
 #[derive(Debug, Clone)]
-pub(super) struct Parameter {
+pub(crate) struct Parameter {
     /// Its name for models.
-    pub(super) property: String,
+    pub(crate) property: String,
     /// Its name for the server.
-    pub(super) name: String,
-    pub(super) place: ParameterLocation,
-    pub(super) shape: Shape,
+    pub(crate) name: String,
+    pub(crate) place: ParameterLocation,
+    pub(crate) shape: Shape,
     /// Whether its value is written as JSON, whatever it is.
-    pub(super) json: bool,
+    pub(crate) json: bool,
     required: bool,
     schema: Option<Id>,
     description: String,
@@ -64,15 +64,15 @@ pub(super) struct Parameter {
 
 /// What an operation takes.
 #[derive(Debug)]
-pub(super) struct OperationInput {
-    pub(super) parameters: Vec<Parameter>,
+pub struct OperationInput {
+    pub(crate) parameters: Vec<Parameter>,
     /// The body and the property that holds it.
-    pub(super) body: Option<(String, OperationBody)>,
+    pub(crate) body: Option<(String, OperationBody)>,
 }
 
 impl OperationInput {
     /// Reads the parameters of an operation and of its path, and its body.
-    pub(super) fn new(
+    pub fn new(
         description: &OpenApiDescription,
         operation: &Operation,
     ) -> Result<Self, OperationError> {
@@ -134,7 +134,7 @@ impl OperationInput {
     }
 
     /// The JSON Schema of it all, for models.
-    pub(super) fn schema(&self, description: &OpenApiDescription, max_bytes: usize) -> Value {
+    pub fn schema(&self, description: &OpenApiDescription, max_bytes: usize) -> Value {
         let body = self.body.iter().map(|(_, body)| body.schema());
         let ids = self.parameters.iter().map(|parameter| parameter.schema);
         let ids: Vec<Option<Id>> = ids.chain(body).collect();
@@ -184,7 +184,7 @@ fn too_many(operation: &Operation) -> OperationError {
 }
 
 /// What an operation does, for models.
-pub(super) fn about(description: &OpenApiDescription, operation: &Operation) -> String {
+pub fn about(description: &OpenApiDescription, operation: &Operation) -> String {
     let tree = &description.tree;
     let text = |key| tree.text_at(operation.node, key).unwrap_or_default().trim();
     let (summary, details) = (text("summary"), text("description"));
@@ -315,7 +315,7 @@ fn path_names(path: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::Tree;
+    use crate::tree::Tree;
     use super::*;
     use proptest::prelude::*;
 
@@ -400,7 +400,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_description_is_read_or_refused(value in super::super::arbitrary::json(), version in 0..2) {
+        fn any_description_is_read_or_refused(value in crate::arbitrary::json(), version in 0..2) {
             let mut whole = json!({"openapi": if version == 0 { "3.0.0" } else { "3.1.0" }});
             whole["paths"] = json!({"/a/{b}": {"get": value, "parameters": value["parameters"], "post": value["get"]}});
             whole["components"] = json!({"schemas": {"A": value}});

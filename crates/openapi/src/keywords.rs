@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tree::{Id, Tree};
+use crate::tree::{Id, Tree};
 
 /// How many types a schema may list; there are seven.
 const MAX_TYPES: usize = 32;
 
 /// What is said of bytes, which models write as text.
-pub(super) const BASE64: &str = "The bytes in base64.";
+pub(crate) const BASE64: &str = "The bytes in base64.";
 
 /// A schema and what stands beside the reference to it.
-pub(super) fn join(base: Value, beside: Map<String, Value>) -> Value {
+pub(crate) fn join(base: Value, beside: Map<String, Value>) -> Value {
     if beside.is_empty() {
         return base;
     }
@@ -27,7 +27,7 @@ pub(super) fn join(base: Value, beside: Map<String, Value>) -> Value {
 }
 
 /// The schema, or nothing.
-pub(super) fn or_null(schema: Value) -> Value {
+pub(crate) fn or_null(schema: Value) -> Value {
     let Value::Object(mut map) = schema else {
         return schema;
     };
@@ -60,7 +60,7 @@ pub(super) fn or_null(schema: Value) -> Value {
     Value::Object(map)
 }
 
-pub(super) fn types(tree: &Tree, value: Id) -> Option<Value> {
+pub(crate) fn types(tree: &Tree, value: Id) -> Option<Value> {
     let known = |text: &str| {
         let types = [
             "string", "number", "integer", "boolean", "array", "object", "null",
@@ -84,7 +84,7 @@ pub(super) fn types(tree: &Tree, value: Id) -> Option<Value> {
 }
 
 /// Whether a schema is one of bytes, which models write in base64.
-pub(super) fn is_binary(tree: &Tree, schema: Id) -> bool {
+pub(crate) fn is_binary(tree: &Tree, schema: Id) -> bool {
     let media = tree.text_at(schema, "contentMediaType");
     tree.text_at(schema, "format") == Some("binary")
         || (media.is_some_and(|media| !is_readable(media))
@@ -92,19 +92,19 @@ pub(super) fn is_binary(tree: &Tree, schema: Id) -> bool {
 }
 
 /// Whether a media type is one of text.
-pub(super) fn is_readable(media: &str) -> bool {
+pub(crate) fn is_readable(media: &str) -> bool {
     let media = media.to_ascii_lowercase();
     ["text/", "json", "xml", "yaml", "graphql", "javascript"]
         .iter()
         .any(|word| media.contains(word))
 }
 
-pub(super) fn is_positive(number: &Value) -> bool {
+pub(crate) fn is_positive(number: &Value) -> bool {
     number.as_f64().is_some_and(|number| number > 0.0)
 }
 
 /// The start of a text, with a mark where it was cut.
-pub(super) fn cut_text(text: &str, length: usize) -> String {
+pub(crate) fn cut_text(text: &str, length: usize) -> String {
     // Four bytes are the longest character; what is behind them is not even looked at.
     let most = length.saturating_mul(4).saturating_add(4);
     let end = (0..=most.min(text.len()))

@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 
 /// How long a name may be; what the interfaces of models allow.
-pub(super) const MAX_NAME: usize = 64;
+pub(crate) const MAX_NAME: usize = 64;
 
 /// Hands out names.
 #[derive(Debug, Default)]
-pub(super) struct FunctionNames {
+pub(crate) struct FunctionNames {
     taken: HashSet<String>,
 }
 
 impl FunctionNames {
     /// The name, or one like it that nobody has.
-    pub(super) fn unique(&mut self, wanted: &str) -> String {
+    pub(crate) fn unique(&mut self, wanted: &str) -> String {
         let wanted = if wanted.is_empty() { "unnamed" } else { wanted };
         if self.taken.insert(wanted.to_owned()) {
             return wanted.to_owned();
@@ -35,18 +35,18 @@ impl FunctionNames {
     }
 
     /// Whether a name is taken.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.taken.contains(name)
     }
 }
 
 /// The text as a name; runs of other characters become one `_`.
-pub(super) fn name_of(text: &str) -> String {
+pub(crate) fn name_of(text: &str) -> String {
     sanitized(text, "_-")
 }
 
 /// The text as the name of a property, where dots are allowed too.
-pub(super) fn property_of(text: &str) -> String {
+pub(crate) fn property_of(text: &str) -> String {
     sanitized(text, "_-.")
 }
 

@@ -7,10 +7,10 @@ use jsonschema::Validator;
 use proofhouse_wire::sync::lock;
 use serde_json::Value;
 
-use super::description::{OpenApiDescription, Operation};
-use super::schema::{SchemaDirection, derive};
-use super::tree::Id;
-use crate::http::HttpResponse;
+use crate::description::{OpenApiDescription, Operation};
+use crate::schema::{SchemaDirection, derive};
+use crate::tree::Id;
+use proofhouse_wire::HttpResponse;
 use proofhouse_manifest::json_schema;
 
 /// How large the schema of a response may be; a larger one is not checked.
@@ -21,13 +21,13 @@ const MAX_KEPT: usize = 64;
 
 /// The schemas of responses that were needed so far.
 #[derive(Debug, Default)]
-pub(super) struct Replies {
+pub struct Replies {
     compiled: Mutex<HashMap<Id, Option<Arc<Validator>>>>,
 }
 
 impl Replies {
     /// What is wrong with a result, in one sentence without any of its values.
-    pub(super) fn violation(
+    pub fn violation(
         &self,
         description: &OpenApiDescription,
         operation: &Operation,
@@ -103,7 +103,7 @@ fn schema_of(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::Tree;
+    use crate::tree::Tree;
     use super::*;
     use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, StatusCode};
     use serde_json::json;

@@ -4,12 +4,11 @@ use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::description::{OpenApiDescription, Operation};
-use super::input::{OperationInput, Parameter, ParameterLocation};
-use super::security;
-use super::style::{in_header, in_path, in_query};
-use crate::http::ToolRequest;
-use crate::runtime::{ActionError, ActionFailure};
+use crate::description::{OpenApiDescription, Operation};
+use crate::input::{OperationInput, Parameter, ParameterLocation};
+use crate::security;
+use crate::style::{in_header, in_path, in_query};
+use crate::error::CallError;
 use proofhouse_manifest::interpolate::{
     PathCheck, PathRefusal, Sealed, breaks_line, climbs, encode,
 };
@@ -18,22 +17,41 @@ use proofhouse_manifest::interpolate::{
 const MAX_URL: usize = 64 << 10;
 
 /// What a request is made of beside the parameters.
-pub(super) struct Surroundings {
-    pub(super) base: Url,
+#[derive(Debug)]
+pub struct Surroundings {
+    /// Where the API is.
+    pub base: Url,
     /// Credentials, in the places that their schemes name.
-    pub(super) credentials: Vec<(security::CredentialLocation, Sealed<String>)>,
+    pub credentials: Vec<(security::CredentialLocation, Sealed<String>)>,
     /// The headers of the manifest.
-    pub(super) headers: Vec<(HeaderName, Sealed<HeaderValue>)>,
+    pub headers: Vec<(HeaderName, Sealed<HeaderValue>)>,
+}
+
+/// A request of an operation, ready to be sent. It may hold secrets and shows none.
+#[derive(Debug, Clone)]
+pub struct OperationRequest {
+    /// The method.
+    pub method: Method,
+    /// Where to.
+    pub url: Sealed<Url>,
+    /// Headers.
+    pub headers: Sealed<HeaderMap>,
+    /// The body.
+    pub body: Sealed<Bytes>,
 }
 
 /// Fills in an operation.
-pub(super) fn request(
+///
+/// # Errors
+///
+/// Returns an error when a value may not stand where it has to, or the description makes no request of it.
+pub fn request(
     description: &OpenApiDescription,
     operation: &Operation,
     input: &OperationInput,
     parameters: &Map<String, Value>,
     around: &Surroundings,
-) -> Result<ToolRequest, ActionError> {
+) -> Result<OperationRequest, CallError> {
     let mut headers = HeaderMap::new();
     headers.insert("accept", accept(description, operation));
     let mut query: Vec<(String, String)> = Vec::new();
@@ -78,7 +96,7 @@ pub(super) fn request(
     {
         let written = body.write(description, value);
         let written = written
-            .map_err(|error| ActionError::new(ActionFailure::Arguments, error.to_string()))?;
+            .map_err(|error| CallError::Arguments(error.to_string()))?;
         content_type = HeaderValue::from_bytes(written.content_type.as_bytes()).ok();
         bytes = Bytes::from(written.bytes);
     }
@@ -115,7 +133,7 @@ pub(super) fn request(
     if let Some(content_type) = content_type {
         headers.insert("content-type", content_type);
     }
-    Ok(ToolRequest {
+    Ok(OperationRequest {
         method: Method::from_bytes(operation.method.as_bytes())
             .map_err(|_| unusable("the method cannot be used"))?,
         url: Sealed::new(url(operation, input, parameters, &around.base, &query)?),
@@ -124,13 +142,13 @@ pub(super) fn request(
     })
 }
 
-fn unusable(reason: &str) -> ActionError {
-    ActionError::new(ActionFailure::Setting, reason)
+fn unusable(reason: &str) -> CallError {
+    CallError::Setting(reason.to_owned())
 }
 
-fn refused(parameter: &Parameter, reason: &str) -> ActionError {
+fn refused(parameter: &Parameter, reason: &str) -> CallError {
     let message = format!("`{}` is refused: {reason}", parameter.property);
-    ActionError::new(ActionFailure::Arguments, message)
+    CallError::Arguments(message)
 }
 
 fn url(
@@ -139,7 +157,7 @@ fn url(
     parameters: &Map<String, Value>,
     base: &Url,
     query: &[(String, String)],
-) -> Result<Url, ActionError> {
+) -> Result<Url, CallError> {
     let mut home = base.clone();
     home.set_query(None);
     home.set_fragment(None);
@@ -159,14 +177,14 @@ fn url(
     }
     if text.len() > MAX_URL {
         let message = format!("the URL would have more than {MAX_URL} bytes");
-        return Err(ActionError::new(ActionFailure::TooLarge, message));
+        return Err(CallError::TooLarge(message));
     }
     let url = Url::parse(&text).ok();
     // A path of the description that begins with `@` or `:` would name another host.
     url.filter(|url| url.origin() == base.origin() && url.username().is_empty())
         .ok_or_else(|| {
             let message = format!("the path of `{}` makes no URL", operation.name);
-            ActionError::new(ActionFailure::Manifest, message)
+            CallError::Manifest(message)
         })
 }
 
@@ -175,7 +193,7 @@ fn path(
     template: &str,
     input: &OperationInput,
     parameters: &Map<String, Value>,
-) -> Result<String, ActionError> {
+) -> Result<String, CallError> {
     let mut path = String::new();
     let mut segment = PathCheck::default();
     let left = |refusal: PathRefusal<&Parameter>| refused(refusal.value, refusal.reason);

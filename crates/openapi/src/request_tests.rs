@@ -1,7 +1,7 @@
 //! Tests of requests: where values end up, and what no value can do.
 
-use super::super::arbitrary;
-use super::super::tree::Tree;
+use crate::arbitrary;
+use crate::tree::Tree;
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
@@ -11,7 +11,7 @@ fn made_from(
     parameters: &Value,
     body: &Value,
     given: &Value,
-) -> Result<ToolRequest, String> {
+) -> Result<OperationRequest, String> {
     let value = json!({"openapi": "3.1.0", "paths": {path: {"post": {
         "parameters": parameters, "requestBody": body,
         "responses": {"200": {"content": {"application/hal+json": {}}}},

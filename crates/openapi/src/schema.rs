@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-use super::description::OpenApiDescription;
-use super::error::ReferenceError;
-use super::keywords::{BASE64, cut_text, is_binary, is_positive, join, or_null, types};
-use super::names::{FunctionNames, name_of};
-use super::tree::{Id, Tree};
+use crate::description::OpenApiDescription;
+use crate::error::ReferenceError;
+use crate::keywords::{BASE64, cut_text, is_binary, is_positive, join, or_null, types};
+use crate::names::{FunctionNames, name_of};
+use crate::tree::{Id, Tree};
 use proofhouse_manifest::json_schema::{MAX_UNFOLDED, unfolded};
 
 /// How deep schemas stand within one another. JSON readers accept 128 levels, and one level here is up to three
@@ -34,7 +34,7 @@ const LONG_ENUM: &str = "One of more values than can be listed.";
 
 /// Whether a schema is for what is sent or for what comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SchemaDirection {
+pub(crate) enum SchemaDirection {
     /// Without what is `readOnly`. Alternatives may overlap: which one is meant is the server's to say.
     Request,
     /// What is `writeOnly` is not needed.
@@ -43,17 +43,17 @@ pub(super) enum SchemaDirection {
 
 /// Schemas that share definitions.
 #[derive(Debug)]
-pub(super) struct Schemas {
+pub(crate) struct Schemas {
     /// One for each that was asked for.
-    pub(super) values: Vec<Value>,
+    pub(crate) values: Vec<Value>,
     /// What they refer to as `#/$defs/name`.
-    pub(super) definitions: Map<String, Value>,
+    pub(crate) definitions: Map<String, Value>,
     /// Whether something was left out.
-    pub(super) cut: bool,
+    pub(crate) cut: bool,
 }
 
 /// Derives schemas that have no more than about `max_bytes` together.
-pub(super) fn derive(
+pub(crate) fn derive(
     description: &OpenApiDescription,
     direction: SchemaDirection,
     roots: &[Id],

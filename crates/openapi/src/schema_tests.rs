@@ -282,7 +282,7 @@ fn responses_need_nothing_that_is_only_written() {
 
 proptest! {
     #[test]
-    fn any_schema_becomes_one_that_can_be_compiled(schema in super::super::arbitrary::json()) {
+    fn any_schema_becomes_one_that_can_be_compiled(schema in crate::arbitrary::json()) {
         for version in ["3.0.0", "3.1.0"] {
             let schemas = json!({"A": schema});
             for max in [BIG, 100] {

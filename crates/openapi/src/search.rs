@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::description::{OpenApiDescription, Operation};
-use super::input;
+use crate::description::{OpenApiDescription, Operation};
+use crate::input;
 
 /// The function that looks for operations.
-pub(super) const SEARCH: &str = "search";
+pub const SEARCH: &str = "search";
 /// The function that calls one.
-pub(super) const CALL: &str = "call";
+pub const CALL: &str = "call";
 
 /// How many operations a search tells.
 const MAX_FOUND: usize = 8;
 
 /// What each of the two takes, and what it is for.
-pub(super) fn described(name: &str, count: usize) -> Option<(String, Value)> {
+pub fn described(name: &str, count: usize) -> Option<(String, Value)> {
     let (about, properties, required) = match name {
         SEARCH => (
             format!(
@@ -39,7 +39,7 @@ pub(super) fn described(name: &str, count: usize) -> Option<(String, Value)> {
 
 /// The operations that have most of the words, best first: those in the name count more than those in the path, the tags
 /// and the description.
-pub(super) fn search<'d>(
+pub fn search<'d>(
     description: &'d OpenApiDescription,
     usable: &[String],
     query: &str,
@@ -78,7 +78,7 @@ fn score(description: &OpenApiDescription, operation: &Operation, words: &[&str]
 }
 
 /// The tags of an operation.
-pub(super) fn tags<'d>(description: &'d OpenApiDescription, operation: &Operation) -> Vec<&'d str> {
+pub fn tags<'d>(description: &'d OpenApiDescription, operation: &Operation) -> Vec<&'d str> {
     let tree = &description.tree;
     let tags = tree.get(operation.node, "tags").into_iter();
     let tags = tags.flat_map(|tags| tree.items(tags));
@@ -86,7 +86,7 @@ pub(super) fn tags<'d>(description: &'d OpenApiDescription, operation: &Operatio
 }
 
 /// What is told of an operation that was found.
-pub(super) fn told(operation: &Operation, about: &str, parameters: &Value) -> Value {
+pub fn told(operation: &Operation, about: &str, parameters: &Value) -> Value {
     let mut told = Map::new();
     told.insert("operation".to_owned(), operation.name.as_str().into());
     told.insert(

@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proofhouse_wire::HeaderName;
 
-use super::description::{OpenApiDescription, Operation};
-use super::tree::Id;
-use crate::runtime::{ActionError, ActionFailure};
+use crate::description::{OpenApiDescription, Operation};
+use crate::tree::Id;
+use crate::error::CallError;
 use proofhouse_manifest::interpolate::{Sealed, Secrets, Template, TemplateScope};
 
 /// How many alternatives, and schemes in one of them, are looked at.
@@ -17,29 +17,37 @@ const MAX_NAME: usize = 200;
 
 /// Where a credential goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CredentialLocation {
+pub enum CredentialLocation {
+    /// A header.
     Header(HeaderName),
+    /// A parameter of the query.
     Query(String),
+    /// A cookie.
     Cookie(String),
 }
 
 /// A credential that goes with the requests of an operation.
 #[derive(Debug, Clone)]
-pub(super) struct OperationCredential {
-    pub(super) place: CredentialLocation,
+pub struct OperationCredential {
+    /// Where it goes.
+    pub place: CredentialLocation,
     /// What stands before it, such as `Bearer `.
-    pub(super) prefix: &'static str,
+    pub(crate) prefix: &'static str,
     /// What the manifest grants.
-    pub(super) value: Template,
+    pub value: Template,
 }
 
 impl OperationCredential {
     /// What is sent, and notes what must not be shown of it.
-    pub(super) fn render(
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when what the manifest grants has no value.
+    pub fn render(
         &self,
         scope: &TemplateScope,
         secrets: &mut Secrets,
-    ) -> Result<Sealed<String>, ActionError> {
+    ) -> Result<Sealed<String>, CallError> {
         let mut value = scope.text(&self.value)?.into_exposed();
         secrets.add(&value);
         if self.prefix == BASIC {
@@ -56,11 +64,12 @@ impl OperationCredential {
 const BASIC: &str = "Basic ";
 
 /// What the manifest offers.
-pub(super) struct Offered<'o> {
+#[derive(Debug)]
+pub struct Offered<'o> {
     /// What satisfies schemes, by their names. A description gets nothing else.
-    pub(super) credentials: &'o [(String, Template)],
+    pub credentials: &'o [(String, Template)],
     /// Headers that the manifest sends anyway.
-    pub(super) headers: &'o [HeaderName],
+    pub headers: &'o [HeaderName],
 }
 
 /// What has to be configured before a scheme has its credential.
@@ -81,11 +90,15 @@ enum MissingCredential {
 }
 
 /// The credentials of an operation: those of the first alternative that the manifest's grants satisfy.
-pub(super) fn credentials(
+///
+/// # Errors
+///
+/// Returns an error that says what has to be granted.
+pub fn credentials(
     description: &OpenApiDescription,
     operation: &Operation,
     offered: &Offered<'_>,
-) -> Result<Vec<OperationCredential>, ActionError> {
+) -> Result<Vec<OperationCredential>, CallError> {
     let tree = &description.tree;
     let own = tree.get(operation.node, "security");
     let whole = tree.root().and_then(|root| tree.get(root, "security"));
@@ -117,14 +130,11 @@ pub(super) fn credentials(
     if optional {
         return Ok(Vec::new());
     }
-    Err(ActionError::new(
-        ActionFailure::Setting,
-        format!(
-            "`{}` needs credentials; configure {}",
-            operation.name,
-            wanted.join("; or ")
-        ),
-    ))
+    Err(CallError::Setting(format!(
+        "`{}` needs credentials; configure {}",
+        operation.name,
+        wanted.join("; or ")
+    )))
 }
 
 /// The credential of one scheme, nothing if a header of the manifest is it, or what to configure.
@@ -189,13 +199,13 @@ fn key_place(
 }
 
 /// Whether a cookie can have this name: a token of HTTP, which is what a header's name is too.
-pub(super) fn is_cookie_name(name: &str) -> bool {
+pub(crate) fn is_cookie_name(name: &str) -> bool {
     HeaderName::from_bytes(name.as_bytes()).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::Tree;
+    use crate::tree::Tree;
     use super::*;
     use serde_json::{Value, json};
 
@@ -229,7 +239,7 @@ mod tests {
         };
         let operation = description.operation("get_a").unwrap();
         let found = credentials(&description, operation, &offered);
-        found.map_err(|error| error.message).map(|found| {
+        found.map_err(|error| error.to_string()).map(|found| {
             let mut scope = TemplateScope::default();
             scope.set_token("hub", "T".to_owned());
             let shown = found.iter().map(|credential| {

@@ -2,26 +2,30 @@
 
 use url::Url;
 
-use super::description::{OpenApiDescription, Operation};
-use super::style::text_of;
-use super::tree::Id;
-use crate::runtime::{ActionError, ActionFailure};
+use crate::description::{OpenApiDescription, Operation};
+use crate::style::text_of;
+use crate::tree::Id;
+use crate::error::CallError;
 
 /// The setting that stands in for the servers of a description.
-pub(super) const SERVER_SETTING: &str = "server_url";
+pub(crate) const SERVER_SETTING: &str = "server_url";
 
 /// How long the URL of a server may be.
 const MAX_URL: usize = 2048;
 
 /// Looks up a setting of the operator.
-pub(super) type SettingLookup<'s> = dyn Fn(&str) -> Option<serde_json::Value> + Send + Sync + 's;
+pub type SettingLookup<'s> = dyn Fn(&str) -> Option<serde_json::Value> + Send + Sync + 's;
 
 /// The base URL of an operation: the operator's, or the first server of the operation, its path or the whole.
-pub(super) fn base(
+///
+/// # Errors
+///
+/// Returns an error when there is none, or none that can be used.
+pub fn base(
     description: &OpenApiDescription,
     operation: &Operation,
     settings: &SettingLookup<'_>,
-) -> Result<Url, ActionError> {
+) -> Result<Url, CallError> {
     if let Some(chosen) = settings(SERVER_SETTING) {
         let text = text_of(&chosen);
         return usable(Url::parse(&text))
@@ -51,12 +55,12 @@ pub(super) fn base(
     };
     usable(absolute).map_err(|reason| {
         let message = format!("the server of the description cannot be used: {reason}");
-        ActionError::new(ActionFailure::Manifest, message)
+        CallError::Manifest(message)
     })
 }
 
-fn setting(message: String) -> ActionError {
-    ActionError::new(ActionFailure::Setting, message)
+fn setting(message: String) -> CallError {
+    CallError::Setting(message)
 }
 
 /// Why requests cannot be sent to a URL.
@@ -86,11 +90,11 @@ fn filled(
     description: &OpenApiDescription,
     server: Id,
     settings: &SettingLookup<'_>,
-) -> Result<String, ActionError> {
+) -> Result<String, CallError> {
     let tree = &description.tree;
     let broken = |reason: &str| {
         let message = format!("the server of the description cannot be used: {reason}");
-        ActionError::new(ActionFailure::Manifest, message)
+        CallError::Manifest(message)
     };
     let template = tree
         .text_at(server, "url")
@@ -141,7 +145,7 @@ fn filled(
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::Tree;
+    use crate::tree::Tree;
     use super::*;
     use serde_json::{Value, json};
 
@@ -219,7 +223,7 @@ mod tests {
             (
                 json!({"server_region": "xx"}),
                 Err(
-                    "missing_setting: the setting `server_region` is not one of the values that the description allows",
+                    "the setting `server_region` is not one of the values that the description allows",
                 ),
             ),
         ] {

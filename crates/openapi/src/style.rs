@@ -31,7 +31,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The styles of OpenAPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     Simple,
     Label,
     Matrix,
@@ -43,17 +43,17 @@ pub(super) enum Style {
 
 /// A style and how it is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) style: Style,
+pub(crate) struct Shape {
+    pub(crate) style: Style,
     /// Whether each item of a list, or each entry of an object, stands for itself.
-    pub(super) explode: bool,
+    pub(crate) explode: bool,
     /// Whether reserved characters stay as they are.
-    pub(super) reserved: bool,
+    pub(crate) reserved: bool,
 }
 
 impl Style {
     /// The style of a name.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "simple" => Self::Simple,
             "label" => Self::Label,
@@ -111,7 +111,7 @@ impl ValueParts {
 }
 
 /// A value within a text.
-pub(super) fn text_of(value: &Value) -> String {
+pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -131,7 +131,7 @@ fn joined(pairs: &[(String, String)], separator: &str) -> String {
 }
 
 /// A value in a path, encoded.
-pub(super) fn in_path(name: &str, value: &Value, shape: Shape) -> String {
+pub(crate) fn in_path(name: &str, value: &Value, shape: Shape) -> String {
     let parts = ValueParts::of(value).map(encode);
     let name = encode(name);
     match (shape.style, parts) {
@@ -161,7 +161,7 @@ pub(super) fn in_path(name: &str, value: &Value, shape: Shape) -> String {
 }
 
 /// A value in a header, as it is.
-pub(super) fn in_header(value: &Value, shape: Shape) -> String {
+pub(crate) fn in_header(value: &Value, shape: Shape) -> String {
     simple(ValueParts::of(value), shape.explode)
 }
 
@@ -176,7 +176,7 @@ fn simple(parts: ValueParts, explode: bool) -> String {
 }
 
 /// A value in a query, a form or a cookie: pairs of names and values, encoded.
-pub(super) fn in_query(name: &str, value: &Value, shape: Shape) -> Vec<(String, String)> {
+pub(crate) fn in_query(name: &str, value: &Value, shape: Shape) -> Vec<(String, String)> {
     let encoded = |text: &str| {
         if shape.reserved {
             encode_reserved(text)

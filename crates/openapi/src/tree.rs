@@ -20,7 +20,7 @@ const MAX_UNSORTED: u32 = 16;
 
 /// The name of a value in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Id(u32);
+pub(crate) struct Id(u32);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum SchemaNode {
@@ -36,7 +36,7 @@ enum SchemaNode {
 
 /// A tree of values.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub struct Tree {
     nodes: Vec<SchemaNode>,
     /// The key of each value, as a number of `key_texts`; zero in lists.
     keys: Vec<u32>,
@@ -51,11 +51,11 @@ pub(super) struct Tree {
 /// Why a tree could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it has more than {MAX_NODES} values")]
-pub(super) struct TooManyValues;
+pub struct TooManyValues;
 
 impl Tree {
     /// Reads JSON text.
-    pub(super) fn from_json(text: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn from_json(text: &[u8]) -> Result<Self, serde_json::Error> {
         let mut builder = TreeBuilder::default();
         let mut reader = serde_json::Deserializer::from_slice(text);
         let root = serde::de::DeserializeSeed::deserialize(&mut builder, &mut reader)?;
@@ -64,7 +64,7 @@ impl Tree {
     }
 
     /// Takes over what was read from YAML.
-    pub(super) fn from_yaml(root: NodeRef<'_>) -> Result<Self, TooManyValues> {
+    pub(crate) fn from_yaml(root: NodeRef<'_>) -> Result<Self, TooManyValues> {
         let mut builder = TreeBuilder::default();
         let root = builder.yaml(root)?;
         Ok(builder.finish(root))
@@ -72,12 +72,12 @@ impl Tree {
 
     /// Takes over a value.
     #[cfg(test)]
-    pub(super) fn from_value(value: &Value) -> Self {
+    pub(crate) fn from_value(value: &Value) -> Self {
         Self::from_json(value.to_string().as_bytes()).unwrap_or_default()
     }
 
     /// The outermost value.
-    pub(super) fn root(&self) -> Option<Id> {
+    pub(crate) fn root(&self) -> Option<Id> {
         self.root
     }
 
@@ -89,7 +89,7 @@ impl Tree {
     }
 
     /// A text.
-    pub(super) fn text(&self, id: Id) -> Option<&str> {
+    pub(crate) fn text(&self, id: Id) -> Option<&str> {
         match self.node(id) {
             SchemaNode::Text { start, length } => self.slice(start, length),
             _ => None,
@@ -102,7 +102,7 @@ impl Tree {
     }
 
     /// A truth value.
-    pub(super) fn flag(&self, id: Id) -> Option<bool> {
+    pub(crate) fn flag(&self, id: Id) -> Option<bool> {
         match self.node(id) {
             SchemaNode::Bool(value) => Some(value),
             _ => None,
@@ -110,12 +110,12 @@ impl Tree {
     }
 
     /// Whether the value is a map.
-    pub(super) fn is_map(&self, id: Id) -> bool {
+    pub(crate) fn is_map(&self, id: Id) -> bool {
         matches!(self.node(id), SchemaNode::Map { .. })
     }
 
     /// The value of a key. Of a key that is there twice, the last one counts.
-    pub(super) fn get(&self, map: Id, key: &str) -> Option<Id> {
+    pub(crate) fn get(&self, map: Id, key: &str) -> Option<Id> {
         let SchemaNode::Map { start, length } = self.node(map) else {
             return None;
         };
@@ -133,22 +133,22 @@ impl Tree {
     }
 
     /// The value at the end of a way of keys.
-    pub(super) fn at(&self, from: Id, keys: &[&str]) -> Option<Id> {
+    pub(crate) fn at(&self, from: Id, keys: &[&str]) -> Option<Id> {
         keys.iter().try_fold(from, |id, key| self.get(id, key))
     }
 
     /// The text of a key.
-    pub(super) fn text_at(&self, map: Id, key: &str) -> Option<&str> {
+    pub(crate) fn text_at(&self, map: Id, key: &str) -> Option<&str> {
         self.text(self.get(map, key)?)
     }
 
     /// The truth value of a key.
-    pub(super) fn flag_at(&self, map: Id, key: &str) -> Option<bool> {
+    pub(crate) fn flag_at(&self, map: Id, key: &str) -> Option<bool> {
         self.flag(self.get(map, key)?)
     }
 
     /// The entries of a map; none for anything else.
-    pub(super) fn entries(&self, map: Id) -> impl Iterator<Item = (&str, Id)> {
+    pub(crate) fn entries(&self, map: Id) -> impl Iterator<Item = (&str, Id)> {
         let places = match self.node(map) {
             SchemaNode::Map { start, length } => start..start + length,
             _ => 0..0,
@@ -167,7 +167,7 @@ impl Tree {
     }
 
     /// The items of a list; none for anything else.
-    pub(super) fn items(&self, list: Id) -> impl ExactSizeIterator<Item = Id> + use<> {
+    pub(crate) fn items(&self, list: Id) -> impl ExactSizeIterator<Item = Id> + use<> {
         let places = match self.node(list) {
             SchemaNode::List { start, length } => start..start + length,
             _ => 0..0,
@@ -176,7 +176,7 @@ impl Tree {
     }
 
     /// The key under which a map holds a value, if it is that map's own.
-    pub(super) fn key_within(&self, map: Id, value: Id) -> Option<&str> {
+    pub(crate) fn key_within(&self, map: Id, value: Id) -> Option<&str> {
         match self.node(map) {
             SchemaNode::Map { start, length } if (start..start + length).contains(&value.0) => {
                 Some(self.key(value.0))
@@ -186,12 +186,12 @@ impl Tree {
     }
 
     /// Whether the value is a list.
-    pub(super) fn is_list(&self, id: Id) -> bool {
+    pub(crate) fn is_list(&self, id: Id) -> bool {
         matches!(self.node(id), SchemaNode::List { .. })
     }
 
     /// The value at a JSON Pointer.
-    pub(super) fn pointer(&self, pointer: &str) -> Option<Id> {
+    pub(crate) fn pointer(&self, pointer: &str) -> Option<Id> {
         let mut at = self.root?;
         if pointer.is_empty() {
             return Some(at);
@@ -211,7 +211,7 @@ impl Tree {
     }
 
     /// The value as JSON, as long as it has at most `left` values and bytes of text.
-    pub(super) fn value(&self, id: Id, left: &mut usize) -> Option<Value> {
+    pub(crate) fn value(&self, id: Id, left: &mut usize) -> Option<Value> {
         *left = left.checked_sub(1)?;
         Some(match self.node(id) {
             SchemaNode::Null => Value::Null,
@@ -238,8 +238,18 @@ impl Tree {
         })
     }
 
+    /// Whether a text behind a key, anywhere below a value, is like this.
+    pub(crate) fn any_text_of(&self, key: &str, from: Id, is: &dyn Fn(&str) -> bool) -> bool {
+        let found = self.text_at(from, key).is_some_and(is);
+        found
+            || self.items(from).any(|item| self.any_text_of(key, item, is))
+            || self
+                .entries(from)
+                .any(|(_, value)| self.any_text_of(key, value, is))
+    }
+
     /// A number as JSON.
-    pub(super) fn number(&self, id: Id) -> Option<Value> {
+    pub(crate) fn number(&self, id: Id) -> Option<Value> {
         match self.node(id) {
             SchemaNode::Int(value) => Some(Value::from(value)),
             SchemaNode::UInt(value) => Some(Value::from(value)),
@@ -511,7 +521,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_json_comes_back_as_it_was(value in super::super::arbitrary::json()) {
+        fn any_json_comes_back_as_it_was(value in crate::arbitrary::json()) {
             prop_assert_eq!(back(&Tree::from_value(&value)), value);
         }
     }
