@@ -17,6 +17,7 @@ mod lsp;
 mod mcp_server;
 mod memory;
 mod openapi_load;
+mod patterns;
 mod tools;
 mod traffic;
 mod webhooks;
@@ -49,6 +50,8 @@ enum Subject {
     Detect(Options),
     /// Judging messages with 100, 1,000 and 10,000 indicators: cost per message, memory
     DetectGrowth(Options),
+    /// Regular expressions within a budget of time, beside the bare crate
+    Patterns(Options),
     /// CEL: a normal filter beside the bare crate, and hostile expressions
     Cel(Options),
     /// Serving MCP tool calls: calls per second and latency, beside the official SDK and a bare handler
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Subject::Evaluate(options) => evaluate::run(&options),
         Subject::Detect(options) => detect::run(&options),
         Subject::DetectGrowth(options) => growth::run(&options),
+        Subject::Patterns(options) => patterns::run(&options),
         Subject::Cel(options) => cel::run(&options),
         Subject::McpServer(options) => mcp_server::run(&options),
         Subject::Tools(options) => tools::run(&options),

@@ -14,6 +14,7 @@ mod interrupt;
 mod listen_address;
 mod live;
 mod notices;
+mod oauth;
 mod output;
 mod planted;
 mod progress;

@@ -202,6 +202,22 @@ impl ActorContext {
         });
     }
 
+    /// A message could not be compared with a trigger or an extractor: nobody knows whether it would have ended its
+    /// phase, or what it would have given. The run proves nothing then.
+    pub(crate) fn not_compared(&self, operation: &str, content: &Value, reason: &str) {
+        self.warn(&format!("`{operation}` could not be compared: {reason}"));
+        let shared = &self.inner.shared;
+        let bytes = content.to_string().len() as u64;
+        let excerpt = format!("{operation}: {reason}");
+        shared.facts.unseen(UnseenMessage {
+            actor: self.inner.name.clone(),
+            kind: UnseenKind::NotCompared,
+            bytes,
+            excerpt: shared.recorder.redact(&excerpt).into_owned(),
+            judged_as_text: false,
+        });
+    }
+
     /// A frontend says what a user would say, and carries an attack only where nobody else does.
     fn carries_attack(&self) -> bool {
         let actors = self.inner.shared.document.attack.execution.actors();

@@ -47,11 +47,13 @@ pub enum UnseenKind {
     CutOff,
     /// More came than is taken in at a time.
     TooMany,
+    /// It is a message, and a trigger or an extractor could not be tried on it in time.
+    NotCompared,
 }
 
 impl UnseenKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NotJson,
         Self::NotUtf8,
         Self::TooLong,
@@ -59,6 +61,7 @@ impl UnseenKind {
         Self::TooDeep,
         Self::CutOff,
         Self::TooMany,
+        Self::NotCompared,
     ];
 
     /// Why a text is not JSON.
@@ -103,6 +106,7 @@ impl UnseenKind {
             Self::TooDeep => "too_deep",
             Self::CutOff => "cut_off",
             Self::TooMany => "too_many",
+            Self::NotCompared => "not_compared",
         }
     }
 }

@@ -11,6 +11,7 @@
 mod actor;
 mod actor_facts;
 mod aliases;
+mod authorization;
 mod branches;
 mod delivery;
 mod driver;
@@ -44,6 +45,7 @@ pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;
 pub use proofhouse_detect::UNPARSED;
 pub use recorder::{RunEvent, RunObserver, TraceLimits};
+pub use authorization::ClientAuthorization;
 pub use run::{
     ConnectError, ConnectSubject, Ending, ListeningServer, RunError, RunHandle, RunOptions,
     RunReport, run, scanner,

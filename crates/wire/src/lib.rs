@@ -32,7 +32,7 @@ pub mod write_files;
 pub use blocking::Blocking;
 pub use bytes::Bytes;
 pub use circuit_breaker::{CircuitBreaker, CircuitOpen, CircuitPass};
-pub use egress::{EgressDenied, EgressPolicy};
+pub use egress::{EgressDenied, EgressPolicy, NotACertificate};
 pub use exchange::HttpResponse;
 pub use guard::{AddressDenied, AddressGuard};
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};

@@ -181,6 +181,7 @@ impl StepSite<'_> {
             id: String::new(),
             action,
             arguments: arguments.clone(),
+            bound: Vec::new(),
             context: self.context.value().clone(),
             cancel: self.cancel.clone(),
         };

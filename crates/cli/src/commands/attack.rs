@@ -28,6 +28,7 @@ use crate::generation_options::GenerationOptions;
 use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;
 use crate::notices;
+use crate::oauth;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::planted::Planted;
 use crate::report::attack::{self, JudgedAttack};
@@ -60,6 +61,10 @@ pub(crate) struct AttackCommand {
 
     #[command(flatten)]
     endpoints: EndpointOptions,
+
+    /// How clients of the document get tokens for MCP servers: an operator's file with one entry below `mcp.oauth`
+    #[arg(long, value_name = "FILE")]
+    oauth: Option<PathBuf>,
 
     /// How long to go on observing at the end; the document's own `grace_period` wins [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -384,6 +389,10 @@ impl AttackCommand {
             check_origin: !self.any_origin,
             new_threads: true,
             headers,
+            authorization: match &self.oauth {
+                Some(path) => Some(oauth::authorization(path)?),
+                None => None,
+            },
             secrets,
             semantic: self.semantic.evaluator()?,
             generation: self.generation.provider()?,

@@ -20,7 +20,7 @@ const LEAVING: Duration = Duration::from_millis(500);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     echo '{\"id\": 1, \"do\": \"select\", \"ids\": [\"weather-key-theft\"]}' | proofhouse drive\n\n\
-    docs/drive.md has the messages.\n\n\
+    docs/reference/drive.md has the messages.\n\n\
     Exit codes: 0 the host ended its input, 3 the host cannot be written to, 64 usage.")]
 pub(crate) struct Drive {
     #[command(flatten)]

@@ -13,7 +13,7 @@ use crate::output::CommandError;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse lsp\n\n\
-    Editors start it; docs/editors.md has the settings for VS Code, Neovim, Helix and Zed.\n\n\
+    Editors start it; docs/how-to/editor.md has the settings for VS Code, Neovim, Helix and Zed.\n\n\
     Exit codes: 0 the editor ended the session, 3 the editor went away or sent what cannot be read, 64 usage.")]
 pub(crate) struct Lsp {
     #[command(flatten)]

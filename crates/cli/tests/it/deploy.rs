@@ -220,9 +220,9 @@ fn metrics(expression: &str) -> Vec<String> {
         .collect()
 }
 
-/// Insists that the server has every metric that is named; `docs/server.md` has them all, which another test sees to.
+/// Insists that the server has every metric that is named; `docs/reference/server.md` has them all, which another test sees to.
 fn are_known(what: &str, expression: &str) {
-    let docs = include_str!("../../../../docs/server.md");
+    let docs = include_str!("../../../../docs/reference/server.md");
     let named = metrics(expression);
     assert!(!named.is_empty(), "{what}: {expression}");
     for name in named {

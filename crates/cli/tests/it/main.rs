@@ -57,6 +57,7 @@ mod subjects;
 mod subjects_support;
 mod support;
 mod tool;
+mod tool_login;
 mod tool_manifests;
 mod tool_operator;
 mod tool_serve;

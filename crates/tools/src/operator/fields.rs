@@ -49,7 +49,7 @@ pub(super) static OPERATOR: TypeSpec = TypeSpec {
         field(
             "mcp",
             Kind::Type(&MCP),
-            "What MCP servers that are commands get.",
+            "What MCP servers get: variables for commands, authorization for URLs.",
         ),
         field(
             "webhooks",
@@ -138,11 +138,23 @@ pub(super) static GRANT: TypeSpec = TypeSpec {
 pub(super) static EGRESS: TypeSpec = TypeSpec {
     name: "Egress",
     doc: "Where tools may connect to beside the public internet.",
-    fields: &[field(
-        "allow",
-        TEXTS,
-        "Networks such as 10.1.0.0/16 or fd00::/8, or addresses.",
-    )],
+    fields: &[
+        field(
+            "allow",
+            TEXTS,
+            "Networks such as 10.1.0.0/16 or fd00::/8, or addresses.",
+        ),
+        field(
+            "hosts",
+            Kind::map(&Kind::Text),
+            "Addresses of names, such as api.example.com: 10.1.0.7 or 10.1.0.7:8443, whatever a name server says.",
+        ),
+        field(
+            "certificates",
+            Kind::Text,
+            "Certificates of authorities that are believed beside the public ones, as PEM.",
+        ),
+    ],
     extensions: false,
     exactly_one: None,
 };
@@ -182,18 +194,94 @@ pub(super) static KUBERNETES: TypeSpec = TypeSpec {
 
 pub(super) static MCP: TypeSpec = TypeSpec {
     name: "Mcp",
-    doc: "What MCP servers that are commands get.",
-    fields: &[field(
-        "environment",
-        Kind::Map {
-            names: Some("^[A-Za-z_][A-Za-z0-9_]{0,199}$"),
-            values: &TEXT_OR_NUMBER,
-        },
-        "Variables that are added to their environment.",
-    )],
+    doc: "What MCP servers that are commands get, and how those at URLs are authorized with.",
+    fields: &[
+        field(
+            "environment",
+            Kind::Map {
+                names: Some("^[A-Za-z_][A-Za-z0-9_]{0,199}$"),
+                values: &TEXT_OR_NUMBER,
+            },
+            "Variables that are added to the environment of commands.",
+        ),
+        field(
+            "oauth",
+            Kind::map(&Kind::Type(&MCP_OAUTH)),
+            "How tools get tokens for their MCP servers, by tool, such as demo/tracker: {}.",
+        ),
+        field(
+            "tokens",
+            Kind::SomeText,
+            "The directory in which these tokens are kept, sealed; in memory only when absent.",
+        ),
+        field(
+            "token_key_file",
+            Kind::SomeText,
+            "The file with the key they are sealed with, 32 bytes in base64; PROOFHOUSE_TOKEN_KEY when absent.",
+        ),
+    ],
     extensions: false,
     exactly_one: None,
 };
+
+pub(super) static MCP_OAUTH: TypeSpec = TypeSpec {
+    name: "McpOauth",
+    doc: "How a tool gets tokens for its MCP server.",
+    fields: &[
+        field(
+            "grant",
+            Kind::AnyOf(&[Kind::Choice(GRANTS), VARIABLE]),
+            "How tokens are got; authorization_code, for which a person agrees, when absent.",
+        ),
+        field(
+            "client_id",
+            TEXT_OR_NUMBER,
+            "The id of a client that is registered; the tool registers by itself when absent.",
+        ),
+        field("client_secret", TEXT_OR_NUMBER, "Its secret."),
+        field(
+            "private_key",
+            Kind::Text,
+            "The key it signs with instead of a secret, as PEM: RSA or P-256.",
+        ),
+        field(
+            "client_metadata_url",
+            Kind::Text,
+            "Where a document about the client is, which authorization servers may take for its id.",
+        ),
+        field("client_name", Kind::SomeText, "What people read when they are asked to agree."),
+        field(
+            "issuer",
+            Kind::Text,
+            "The one authorization server that may be used, whatever the MCP server names.",
+        ),
+        field("scope", Kind::OneOrMore(&Kind::Text), "The scopes to ask for; those that the server names when absent."),
+        field(
+            "consent",
+            Kind::AnyOf(&[Kind::Choice(CONSENTS), VARIABLE]),
+            "login, with `proofhouse tool login`, or automatic, where the server asks nobody; login when absent.",
+        ),
+        field(
+            "redirect_port",
+            TEXT_OR_NUMBER,
+            "The port of this machine that people are sent back to; any when absent.",
+        ),
+        field("assertion", Kind::Text, "What is said of the client, for jwt_bearer."),
+        field("idp_token_endpoint", Kind::Text, "Where the identity provider exchanges tokens, for cross_app."),
+        field("idp_client_id", TEXT_OR_NUMBER, "Which client the identity provider knows, for cross_app."),
+        field("id_token", Kind::Text, "The identity token of the person, for cross_app."),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) const GRANTS: &[&str] = &[
+    "authorization_code",
+    "client_credentials",
+    "jwt_bearer",
+    "cross_app",
+];
+pub(super) const CONSENTS: &[&str] = &["login", "automatic"];
 
 /// What a provider has before it is known which one it is.
 pub(super) static PROVIDER: TypeSpec = TypeSpec {
@@ -437,10 +525,11 @@ pub(super) const HASHES: &[&str] = &["sha1", "sha256", "sha384", "sha512"];
 pub(super) const ENCODINGS: &[&str] = &["hex", "base64"];
 
 /// Every mapping below the file, for the schema and the reference.
-pub(super) static ALL: [&TypeSpec; 11] = [
+pub(super) static ALL: [&TypeSpec; 12] = [
     &EGRESS,
     &KUBERNETES,
     &MCP,
+    &MCP_OAUTH,
     &STATIC,
     &ENV,
     &CLIENT_CREDENTIALS,

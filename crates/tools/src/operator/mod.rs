@@ -33,7 +33,7 @@ mod sign_in;
 pub mod variables;
 mod webhooks;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 use proofhouse_source::format::FormatReader;
@@ -49,6 +49,7 @@ pub use cluster::KubernetesConfig;
 use fields::{EGRESS, OPERATOR};
 use proofhouse_manifest::interpolate::Sealed;
 use reader::OperatorReader;
+pub use servers::{McpOauthConfig, McpOauthTool};
 pub use schema::{json_schema, reference};
 pub use sign_in::{GroupGrant, SignInConfig};
 pub use webhooks::{WebhookConfig, WebhookSource};
@@ -100,6 +101,8 @@ pub struct OperatorConfig {
     pub kubernetes: KubernetesConfig,
     /// Variables that are added to the environment of MCP servers that are commands.
     pub mcp_environment: Sealed<Vec<(String, String)>>,
+    /// How tools are authorized with MCP servers.
+    pub mcp_oauth: McpOauthConfig,
     /// How webhooks are signed.
     pub webhooks: WebhookConfig,
     /// The identity provider that people sign in with, if there is one.
@@ -118,6 +121,7 @@ impl Default for OperatorConfig {
             egress: EgressPolicy::default(),
             kubernetes: KubernetesConfig::default(),
             mcp_environment: Sealed::new(Vec::new()),
+            mcp_oauth: McpOauthConfig::default(),
             webhooks: WebhookConfig::default(),
             sign_in: None,
         }
@@ -182,8 +186,10 @@ impl OperatorConfig {
             Some(cluster::read(node, reader))
         });
         self.kubernetes = cluster.unwrap_or_default();
-        let environment = fields.read("mcp", |reader, node| Some(servers::read(node, reader)));
-        self.mcp_environment = Sealed::new(environment.unwrap_or_default());
+        let mcp = fields.read("mcp", |reader, node| Some(servers::read(node, reader)));
+        let (environment, oauth) = mcp.unwrap_or_default();
+        self.mcp_environment = Sealed::new(environment);
+        self.mcp_oauth = oauth;
         let webhooks = fields.read("webhooks", |reader, node| {
             Some(webhooks::read(node, reader))
         });
@@ -273,7 +279,49 @@ fn read_egress<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Eg
         }
         Some(())
     });
-    EgressPolicy::allowing(networks)
+    let mut policy = EgressPolicy::allowing(networks);
+    let hosts = fields.read("hosts", |reader, hosts| Some(read_hosts(hosts, reader)));
+    for (name, address) in hosts.unwrap_or_default() {
+        policy = policy.with_host(&name, address);
+    }
+    let believing = fields.read("certificates", |reader, node| {
+        let pem = reader.text(node)?;
+        let believing = policy.clone().believing(&pem);
+        if let Err(error) = &believing {
+            reader.error("OC-005", error.to_string(), None);
+        }
+        believing.ok()
+    });
+    believing.unwrap_or(policy)
+}
+
+/// The addresses of names.
+fn read_hosts<'s>(
+    node: NodeRef<'s>,
+    reader: &mut OperatorReader<'s, '_>,
+) -> Vec<(String, SocketAddr)> {
+    let mut hosts = Vec::new();
+    if !reader.is_mapping(node) {
+        return hosts;
+    }
+    for (name, address) in node.entries().into_iter().flatten() {
+        reader.within(PathSegment::Key(name), |reader| {
+            let Some(text) = reader.text(address) else {
+                return;
+            };
+            let text = text.trim();
+            let ip = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 0));
+            match ip.or_else(|_| text.parse::<SocketAddr>()) {
+                Ok(address) => hosts.push((name.to_owned(), address)),
+                Err(_) => reader.error(
+                    "OC-005",
+                    "this is not an address".to_owned(),
+                    Some("write it as `10.1.0.7`, `10.1.0.7:8443` or `[fd00::7]:8443`".to_owned()),
+                ),
+            }
+        });
+    }
+    hosts
 }
 
 /// A network in CIDR form, or one address.

@@ -47,7 +47,7 @@ pub(crate) struct ToolCallCommand {
     #[command(flatten)]
     operator: OperatorOptions,
 
-    /// Show what would be sent, with secrets masked, and send nothing
+    /// Show what would be sent, with secrets masked, and send nothing but the request for an OpenAPI description
     #[arg(long)]
     dry_run: bool,
 
@@ -97,7 +97,9 @@ impl ToolCallCommand {
         let target = self.find(&tools)?;
         let given = self.arguments.read()?;
         if self.dry_run {
-            return self.preview(&operator, target, given);
+            let cancel = CancellationToken::new();
+            let shown = until_interrupted(&cancel, self.preview(&operator, target, given, &cancel))?;
+            return shown.whole()?;
         }
         let cancel = CancellationToken::new();
         let called = until_interrupted(&cancel, self.call(&operator, target, given, &cancel))?;
@@ -141,20 +143,22 @@ impl ToolCallCommand {
         }
     }
 
-    fn preview(
+    async fn preview(
         &self,
         operator: &Operator,
         target: CallTarget,
         given: RawArguments<'_>,
+        cancel: &CancellationToken,
     ) -> Result<Exit, CommandError> {
         let task = operator.task(&target.from);
-        let shown = task.preview(Invocation {
+        let shown = task.preview_request(Invocation {
+            cancel: cancel.clone(),
             arguments: given.for_properties(&target.properties),
             context: context(&target.from.tool),
             action: target.action.clone(),
             ..Invocation::default()
         });
-        match shown {
+        match shown.await {
             Ok(shown) => {
                 let mut data = StdoutData::new();
                 data.json(&shown)?;
