@@ -16,9 +16,11 @@ mod load;
 mod mcp_server;
 mod memory;
 mod openapi_load;
+mod streams;
 mod tools;
 mod traffic;
 mod webhooks;
+mod work;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,6 +65,11 @@ enum Subject {
     /// Taking events in: durable events per second, through the store and as webhooks through the whole server,
     /// beside bare batched inserts; a thousand filters for each event
     Ingest(Options),
+    /// Working off a backlog: tasks per second through the engine, beside an ideal loop that does the same writes, on SQLite
+    /// and on PostgreSQL
+    Work(Options),
+    /// A thousand streams that nobody says anything on: what they cost, in percent of a core
+    Streams(Options),
 }
 
 /// What every subject takes.
@@ -94,6 +101,8 @@ fn main() -> ExitCode {
         Subject::Campaign(options) => campaign::run(&options),
         Subject::Gate(options) => gate::run(&options),
         Subject::Ingest(options) => ingest::run(&options),
+        Subject::Work(options) => work::run(&options),
+        Subject::Streams(options) => streams::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

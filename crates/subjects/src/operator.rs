@@ -14,7 +14,7 @@ use proofhouse_manifest::{Catalog, Tool};
 use proofhouse_tools::actions::{KubernetesJobs, McpRuntime};
 use proofhouse_tools::auth::Providers;
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
-use proofhouse_tools::operator::{OperatorConfig, WebhookConfig};
+use proofhouse_tools::operator::{OperatorConfig, RetentionConfig, WebhookConfig};
 use proofhouse_tools::runtime::{ActionError, Environment, Runtimes, ToolLimits, ToolTask};
 use proofhouse_tools::serve::ManifestTools;
 use serde_json::{Map, Value, json};
@@ -31,6 +31,7 @@ pub struct Operator {
     limits: ToolLimits,
     egress: EgressPolicy,
     webhooks: WebhookConfig,
+    retention: RetentionConfig,
     runtime: Value,
 }
 
@@ -91,6 +92,7 @@ impl Operator {
             limits,
             egress,
             webhooks: config.webhooks,
+            retention: config.retention,
             runtime: json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
         })
     }
@@ -175,6 +177,12 @@ impl Operator {
     #[must_use]
     pub fn webhooks(&self) -> WebhookConfig {
         self.webhooks.clone()
+    }
+
+    /// How long a server keeps things.
+    #[must_use]
+    pub fn retention(&self) -> RetentionConfig {
+        self.retention
     }
 
     /// What calls know that belong to no task.

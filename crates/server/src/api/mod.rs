@@ -13,6 +13,7 @@ mod review_answers;
 mod scraper;
 mod sessions;
 mod stream;
+mod stream_budget;
 mod tasks;
 mod views;
 mod webhooks;
@@ -28,14 +29,17 @@ pub(crate) use caller::{COOKIE, Caller, cookie, recognise};
 pub use description::description;
 pub(crate) use extract::{JsonBody, Path, Query, whole};
 pub(crate) use sessions::{LIFETIME, SignInSessions};
+pub use stream_budget::StreamLimits;
 pub(crate) use views::{
     EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };
 
+use crate::connection_limiter::ConnectionLimits;
 use crate::engine::{Engine, EngineError};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::rate::{RateLimiter, RateQuota};
+use stream_budget::StreamBudget;
 
 /// What the API is told when it is built.
 #[derive(Debug, Clone)]
@@ -52,6 +56,8 @@ pub struct ApiConfig {
     pub webhook_rate: RateQuota,
     /// The most bytes a webhook may have.
     pub max_webhook_bytes: usize,
+    /// How many streams there may be.
+    pub streams: StreamLimits,
 }
 
 impl ApiConfig {
@@ -71,6 +77,7 @@ impl ApiConfig {
                 per_second: 5_000.0,
             },
             max_webhook_bytes: 1 << 20,
+            streams: StreamLimits::within(ConnectionLimits::default()),
         }
     }
 }
@@ -88,6 +95,8 @@ pub struct Api {
     pub(crate) wrong_keys: RateLimiter,
     pub(crate) sessions: SignInSessions,
     pub(crate) scrapers: scraper::Scrapers,
+    /// What streams may take.
+    pub(crate) streams: Arc<StreamBudget>,
 }
 
 /// Attempts to sign in: a person needs few.
@@ -118,6 +127,7 @@ impl Api {
             sign_in_rate: RateLimiter::new(SIGN_IN_RATE),
             sessions: SignInSessions::default(),
             scrapers: scraper::Scrapers::default(),
+            streams: StreamBudget::new(config.streams),
             config,
         })
     }

@@ -8,6 +8,7 @@ pub(crate) mod interests;
 pub(crate) mod leases;
 pub(crate) mod polls;
 pub(crate) mod records;
+pub(crate) mod retention;
 pub(crate) mod row;
 pub(crate) mod tasks;
 pub(crate) mod transaction;

@@ -56,6 +56,34 @@ pub(super) static OPERATOR: TypeSpec = TypeSpec {
             Kind::map(&Kind::Type(&WEBHOOK)),
             "How deliveries are signed, by the tool or source they are posted to.",
         ),
+        field(
+            "retention",
+            Kind::Type(&RETENTION),
+            "How long a server keeps things; the flags of serve win.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static RETENTION: TypeSpec = TypeSpec {
+    name: "Retention",
+    doc: "How long a server keeps each kind of thing: a duration such as 30d, or forever.",
+    fields: &[
+        field(
+            "idle_tasks",
+            Kind::Text,
+            "Tasks that are finished, until they end.",
+        ),
+        field("events", Kind::Text, "Events that everybody has got."),
+        field("tasks", Kind::Text, "Tasks that have ended."),
+        field("turns", Kind::Text, "Turns of tasks that have ended."),
+        field("traces", Kind::Text, "Traces of tasks."),
+        field(
+            "keys",
+            Kind::Text,
+            "Keys of the API that were revoked or have expired.",
+        ),
     ],
     extensions: false,
     exactly_one: None,
@@ -363,7 +391,7 @@ pub(super) const HASHES: &[&str] = &["sha1", "sha256", "sha384", "sha512"];
 pub(super) const ENCODINGS: &[&str] = &["hex", "base64"];
 
 /// Every mapping below the file, for the schema and the reference.
-pub(super) static ALL: [&TypeSpec; 9] = [
+pub(super) static ALL: [&TypeSpec; 10] = [
     &EGRESS,
     &KUBERNETES,
     &MCP,
@@ -373,4 +401,5 @@ pub(super) static ALL: [&TypeSpec; 9] = [
     &REFRESH_TOKEN,
     &GITHUB_APP,
     &WEBHOOK,
+    &RETENTION,
 ];

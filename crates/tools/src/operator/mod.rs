@@ -27,6 +27,7 @@ mod cluster;
 mod fields;
 mod provider;
 mod reader;
+mod retention;
 mod schema;
 mod servers;
 pub mod variables;
@@ -48,6 +49,7 @@ pub use cluster::KubernetesConfig;
 use fields::{EGRESS, OPERATOR};
 use proofhouse_manifest::interpolate::Sealed;
 use reader::OperatorReader;
+pub use retention::{KeepTime, RetentionConfig};
 pub use schema::{json_schema, reference};
 pub use webhooks::{WebhookConfig, WebhookSource};
 
@@ -100,6 +102,8 @@ pub struct OperatorConfig {
     pub mcp_environment: Sealed<Vec<(String, String)>>,
     /// How webhooks are signed.
     pub webhooks: WebhookConfig,
+    /// How long a server keeps things.
+    pub retention: RetentionConfig,
 }
 
 impl Default for OperatorConfig {
@@ -112,6 +116,7 @@ impl Default for OperatorConfig {
             kubernetes: KubernetesConfig::default(),
             mcp_environment: Sealed::new(Vec::new()),
             webhooks: WebhookConfig::default(),
+            retention: RetentionConfig::default(),
         }
     }
 }
@@ -180,6 +185,10 @@ impl OperatorConfig {
             Some(webhooks::read(node, reader))
         });
         self.webhooks = webhooks.unwrap_or_default();
+        let retention = fields.read("retention", |reader, node| {
+            Some(retention::read(node, reader))
+        });
+        self.retention = retention.unwrap_or_default();
     }
 }
 

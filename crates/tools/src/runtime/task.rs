@@ -324,6 +324,7 @@ impl ToolTask {
         let name = invocation.action.clone();
         let stopped = async {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => {}
                 () = inner.ending.cancelled() => stop.cancel(),
             }
