@@ -18,9 +18,11 @@ mod mcp_server;
 mod memory;
 mod openapi_load;
 mod patterns;
+mod streams;
 mod tools;
 mod traffic;
 mod webhooks;
+mod work;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,6 +71,11 @@ enum Subject {
     Ingest(Options),
     /// The language server: keystroke to diagnostics in a document of 10,000 lines, beside the check itself
     Lsp(Options),
+    /// Working off a backlog: tasks per second through the engine, beside an ideal loop that does the same writes, on SQLite
+    /// and on PostgreSQL
+    Work(Options),
+    /// A thousand streams that nobody says anything on: what they cost, in percent of a core
+    Streams(Options),
 }
 
 /// What every subject takes.
@@ -102,6 +109,8 @@ fn main() -> ExitCode {
         Subject::Gate(options) => gate::run(&options),
         Subject::Ingest(options) => ingest::run(&options),
         Subject::Lsp(options) => lsp::run(&options),
+        Subject::Work(options) => work::run(&options),
+        Subject::Streams(options) => streams::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

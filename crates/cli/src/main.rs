@@ -21,6 +21,7 @@ mod progress;
 mod proxies;
 mod replay;
 mod report;
+mod retention_options;
 mod rules;
 mod semantic_options;
 mod signals;

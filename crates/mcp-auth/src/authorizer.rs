@@ -151,7 +151,9 @@ impl Authorizer {
             Ok(false) | Err(AuthorizationError::Refused { .. }) => {
                 let held = state.held.as_mut();
                 let now = (shared.clock)();
-                if let Some(held) = held.filter(|held| held.expires_at.is_some_and(|end| end <= now)) {
+                if let Some(held) =
+                    held.filter(|held| held.expires_at.is_some_and(|end| end <= now))
+                {
                     held.token = None;
                 }
             }
@@ -307,7 +309,8 @@ impl Shared {
         if let Some(resource) = &held.resource {
             form.add("resource", resource);
         }
-        held.client.identify(&mut form, self.config.key.as_ref(), now)?;
+        held.client
+            .identify(&mut form, self.config.key.as_ref(), now)?;
         let asked = self.http.ask(&endpoint, form).await;
         if let Err(AuthorizationError::Refused { status, .. }) = &asked
             && *status < 500
@@ -351,9 +354,8 @@ impl Shared {
             | AuthorizationGrant::JwtBearer { .. }
             | AuthorizationGrant::CrossApp(_) => None,
         };
-        let is_known = |client: &&KnownClient| {
-            client.is_dynamic && client.redirect_uri == redirect_uri
-        };
+        let is_known =
+            |client: &&KnownClient| client.is_dynamic && client.redirect_uri == redirect_uri;
         let client = match before.map(|held| &held.client).filter(is_known) {
             Some(client) => client.clone(),
             None => {
@@ -418,7 +420,9 @@ impl Shared {
         } else {
             challenge.scopes.clone()
         };
-        let asked = before.map(|held| held.scopes.as_slice()).unwrap_or_default();
+        let asked = before
+            .map(|held| held.scopes.as_slice())
+            .unwrap_or_default();
         let mut all = scopes::union(asked, &wanted);
         let is_offered = found.server.scopes.iter().any(|scope| scope == OFFLINE);
         if is_offered && matches!(config.grant, AuthorizationGrant::AuthorizationCode) {
@@ -577,7 +581,11 @@ fn code_of(
         Some(_) | None => {}
     }
     if let Some(error) = value("error") {
-        let error: String = error.chars().filter(char::is_ascii_graphic).take(60).collect();
+        let error: String = error
+            .chars()
+            .filter(char::is_ascii_graphic)
+            .take(60)
+            .collect();
         return Err(AuthorizationError::NoConsent(error));
     }
     match value("code") {
@@ -599,13 +607,20 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         assert_eq!(read("code=c&state=s", false).as_deref(), Ok("c"));
-        assert_eq!(read("code=c&state=s&iss=https://a.test", true).as_deref(), Ok("c"));
+        assert_eq!(
+            read("code=c&state=s&iss=https://a.test", true).as_deref(),
+            Ok("c")
+        );
         for (query, says_issuer, reason) in [
             ("code=c", false, "state"),
             ("code=c&state=t", false, "state"),
             ("code=c&state=s", true, "no `iss`"),
             ("code=c&state=s&iss=https://a.test/", true, "`iss` is not"),
-            ("code=c&state=s&iss=https://evil.test", false, "`iss` is not"),
+            (
+                "code=c&state=s&iss=https://evil.test",
+                false,
+                "`iss` is not",
+            ),
             ("error=access_denied&state=s", false, "access_denied"),
             ("state=s", false, "no code"),
         ] {

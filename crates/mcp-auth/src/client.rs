@@ -285,7 +285,11 @@ fn choose(
         AuthorizationError::Configuration(format!(
             "{} wants clients to show who they are in a way that is not configured: {}",
             server.issuer,
-            server.auth_methods.as_deref().unwrap_or_default().join(", ")
+            server
+                .auth_methods
+                .as_deref()
+                .unwrap_or_default()
+                .join(", ")
         ))
     })
 }

@@ -157,7 +157,8 @@ impl TokenHttp {
         if let Some((id, secret)) = &form.basic {
             let text = format!("Basic {}", basic_credentials(id, secret.expose()));
             let value = HeaderValue::from_str(&text);
-            let mut value = value.map_err(|_| self.unusable(url, "no header can hold the secret"))?;
+            let mut value =
+                value.map_err(|_| self.unusable(url, "no header can hold the secret"))?;
             value.set_sensitive(true);
             headers.insert("authorization", value);
             secrets.push(secret.clone());

@@ -11,12 +11,16 @@ use proofhouse_agent::model::Model;
 use proofhouse_agent::task::Host;
 use proofhouse_manifest::interpolate::{Root, Sealed, Secrets};
 use proofhouse_manifest::{Catalog, Tool};
-use proofhouse_tools::actions::{KubernetesJobs, McpAuthorization, McpRuntime};
 use proofhouse_mcp_auth::{Consent, TokenVault};
+use proofhouse_tools::actions::{KubernetesJobs, McpAuthorization, McpRuntime};
 use proofhouse_tools::auth::Providers;
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
-use proofhouse_tools::operator::{McpOauthConfig, OperatorConfig, SignInConfig, WebhookConfig};
-use proofhouse_tools::runtime::{ActionError, ActionFailure, Environment, Runtimes, ToolLimits, ToolTask};
+use proofhouse_tools::operator::{
+    McpOauthConfig, OperatorConfig, RetentionConfig, SignInConfig, WebhookConfig,
+};
+use proofhouse_tools::runtime::{
+    ActionError, ActionFailure, Environment, Runtimes, ToolLimits, ToolTask,
+};
 use proofhouse_tools::serve::ManifestTools;
 use serde_json::{Map, Value, json};
 
@@ -37,6 +41,7 @@ pub struct Operator {
     egress: EgressPolicy,
     webhooks: WebhookConfig,
     sign_in: Option<SignInConfig>,
+    retention: RetentionConfig,
     runtime: Value,
 }
 
@@ -103,6 +108,7 @@ impl Operator {
             egress,
             webhooks: config.webhooks,
             sign_in: config.sign_in,
+            retention: config.retention,
             runtime: json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
         })
     }
@@ -214,6 +220,12 @@ impl Operator {
     #[must_use]
     pub fn sign_in(&self) -> Option<SignInConfig> {
         self.sign_in.clone()
+    }
+
+    /// How long a server keeps things.
+    #[must_use]
+    pub fn retention(&self) -> RetentionConfig {
+        self.retention
     }
 
     /// What calls know that belong to no task.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap::Args;
 use proofhouse_campaign::config::{self, ConfigVariables, Draft, FILE};
-use proofhouse_lsp::formats::FormatKind;
 use proofhouse_campaign::setup::{Candidates, Prompter, is_command};
+use proofhouse_lsp::formats::FormatKind;
 use proofhouse_oatf::DiagnosticSeverity;
 use proofhouse_subjects::discover::{
     DiscoveredProject, PORTS, ProjectPrograms, Spoken, Startable, detect, probe_ports, probe_url,

@@ -36,6 +36,7 @@ use crate::environment::environment;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::proxies;
+use crate::retention_options::RetentionOptions;
 use crate::signals::{ReloadRequests, survive_file_limits};
 use crate::store_options::StoreOptions;
 use crate::telemetry::TelemetryOptions;
@@ -139,6 +140,18 @@ pub(crate) struct Serve {
     /// How long work may go on after the server was asked to end; the rest is handed over
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     grace: Duration,
+
+    /// How long to go on as before after the server was asked to end, while /v1/ready says that it is not ready: those who
+    /// send requests go elsewhere meanwhile
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    drain: Duration,
+
+    /// How long acknowledged work may wait before /v1/ready says that this process is not ready
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    max_lag: Duration,
+
+    #[command(flatten)]
+    retention: RetentionOptions,
 
     /// Tasks that work at the same time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -263,9 +276,13 @@ impl Serve {
             },
         ];
         // Requests finish while the engine does: a stream of a task ends with its connection.
-        let serving = listen::serve(listeners, metrics, stop.clone(), self.grace);
+        let closing = CancellationToken::new();
+        let serving = listen::serve(listeners, metrics, closing.clone(), self.grace);
         let working = async {
             stop.cancelled().await;
+            engine.drain();
+            tokio::time::sleep(self.drain).await;
+            closing.cancel();
             engine.shutdown(self.grace).await;
         };
         let upkeep = async {
@@ -316,6 +333,7 @@ impl Serve {
     ) -> Result<Engine, CommandError> {
         let operator = lock(&setups.first).take();
         let operator = operator.map_or_else(|| self.operator.operator(), Ok)?;
+        let retention = self.retention.retention(&operator.retention());
         let setup = setups.of(operator)?;
         let mut options = EngineOptions::new(setup.host, setup.environment, setup.client);
         options.webhooks = setup.webhooks;
@@ -324,6 +342,8 @@ impl Serve {
         options.workers = usize::from(self.workers);
         options.lease = self.lease;
         options.idle_tools = self.idle_tools;
+        options.max_lag = self.max_lag;
+        options.retention = retention;
         options.metrics = metrics;
         let source = ManifestSource::Directory(self.manifests.clone());
         Engine::open(store, source, options)

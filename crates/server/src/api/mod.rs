@@ -16,6 +16,7 @@ mod review_answers;
 mod scraper;
 mod sessions;
 mod stream;
+mod stream_budget;
 mod tasks;
 mod tenant;
 mod views;
@@ -38,15 +39,18 @@ pub(crate) use review_answers::answers;
 pub(crate) use sessions::{
     LIFETIME, SessionOwner, SignedInPerson, begin as begin_session, form_token, is_form_token,
 };
+pub use stream_budget::StreamLimits;
 pub(crate) use views::{
     EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };
 
+use crate::connection_limiter::ConnectionLimits;
 use crate::engine::{Engine, EngineError};
 use crate::metrics::Metrics;
 use crate::oidc::IdentityProvider;
 use crate::problem::Problem;
 use crate::rate::{RateLimiter, RateQuota};
+use stream_budget::StreamBudget;
 
 /// What the API is told when it is built.
 #[derive(Debug, Clone)]
@@ -65,6 +69,8 @@ pub struct ApiConfig {
     pub max_webhook_bytes: usize,
     /// Names under which the API is reached, such as that of a proxy before it. With none, it depends on the address.
     pub allowed_hosts: Vec<String>,
+    /// How many streams there may be.
+    pub streams: StreamLimits,
 }
 
 impl ApiConfig {
@@ -85,6 +91,7 @@ impl ApiConfig {
             },
             max_webhook_bytes: 1 << 20,
             allowed_hosts: Vec::new(),
+            streams: StreamLimits::within(ConnectionLimits::default()),
         }
     }
 }
@@ -102,6 +109,8 @@ pub struct Api {
     pub(crate) wrong_keys: RateLimiter,
     pub(crate) scrapers: scraper::Scrapers,
     identity: RwLock<Option<Arc<IdentityProvider>>>,
+    /// What streams may take.
+    pub(crate) streams: Arc<StreamBudget>,
 }
 
 /// Attempts to sign in: a person needs few.
@@ -132,6 +141,7 @@ impl Api {
             sign_in_rate: RateLimiter::new(SIGN_IN_RATE),
             scrapers: scraper::Scrapers::default(),
             identity: RwLock::default(),
+            streams: StreamBudget::new(config.streams),
             config,
         })
     }

@@ -14,9 +14,9 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::receive::webhook::WebhookKeys;
 use tokio::sync::mpsc;
 
-use super::EngineShared;
 use super::manifests::{LoadedFile, ManifestProblem, ManifestSnapshot};
 use super::options::EngineOptions;
+use super::{EngineError, EngineShared};
 
 /// The largest file of manifests.
 const MAX_FILE_BYTES: u64 = 2 << 20;
@@ -328,6 +328,29 @@ pub(super) fn count(inner: &EngineShared, snapshot: &ManifestSnapshot) {
     inner.counts().manifests(problems, is_known);
 }
 
+/// Reads the manifests for the first time.
+pub(super) async fn first(
+    source: &ManifestSource,
+    options: &EngineOptions,
+) -> Result<(Loader, Option<ManifestSnapshot>), EngineError> {
+    let load = |source: &ManifestSource, options: &EngineOptions| {
+        let mut loader = Loader::default();
+        let snapshot = loader.load(source, options);
+        (loader, snapshot)
+    };
+    match source {
+        // There is nothing to wait for.
+        ManifestSource::Fixed(_) => Ok(load(source, options)),
+        ManifestSource::Directory(_) => {
+            let (source, options) = (source.clone(), options.clone());
+            let loaded = tokio::task::spawn_blocking(move || load(&source, &options));
+            loaded
+                .await
+                .map_err(|error| EngineError::Unavailable(error.to_string()))
+        }
+    }
+}
+
 /// Reads again whenever something changes, until the engine stops.
 pub(super) async fn run(inner: Arc<EngineShared>, mut loader: Loader) {
     let ManifestSource::Directory(directory) = &inner.source else {
@@ -365,6 +388,7 @@ pub(super) async fn run(inner: Arc<EngineShared>, mut loader: Loader) {
             count(&inner, &inner.manifests.current());
         }
         tokio::select! {
+            biased;
             () = inner.stopping.cancelled() => return,
             _ = changes.recv(), if watcher.is_ok() => tokio::time::sleep(SETTLE).await,
             () = inner.options.reconfigured() => {}

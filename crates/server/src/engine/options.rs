@@ -7,12 +7,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use proofhouse_agent::task::Host;
 use proofhouse_manifest::Catalog;
-use proofhouse_store::model::Millis;
+use proofhouse_store::model::{Millis, Retention};
 use proofhouse_tools::http::HttpClient;
 use proofhouse_tools::operator::{WebhookConfig, WebhookSource};
 use proofhouse_tools::receive::webhook::PayloadLimits;
 use proofhouse_tools::runtime::Environment;
 use proofhouse_wire::sync::{read, write};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::Notify;
 
 use crate::metrics::Metrics;
@@ -27,6 +28,9 @@ const WORTH_TELLING: u64 = 5_000;
 
 /// Tells the time. Lease times are counted by the store's clock, not by this one.
 pub type EngineClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Fills bytes with random numbers that nobody can guess; whether it could.
+pub type RandomSource = Arc<dyn Fn(&mut [u8]) -> bool + Send + Sync>;
 
 /// Makes a host of tasks for manifests; asked again whenever they change.
 pub type HostFactory = Arc<dyn Fn(Catalog) -> Host + Send + Sync>;
@@ -50,6 +54,25 @@ struct ChangedSetup {
     setup: RwLock<Option<Arc<OperatorSetup>>>,
     version: AtomicU64,
     told: Notify,
+}
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineRetention {
+    /// How long a task that is finished stays idle before it ends; never if there is no time. A task that still listens to
+    /// something is not finished.
+    pub idle_tasks_ms: Option<Millis>,
+    /// When rows are removed.
+    pub rows: Retention,
+}
+
+impl Default for EngineRetention {
+    fn default() -> Self {
+        Self {
+            idle_tasks_ms: Some(30 * 24 * 60 * 60 * 1000),
+            rows: Retention::default(),
+        }
+    }
 }
 
 /// What an engine is opened with.
@@ -81,12 +104,20 @@ pub struct EngineOptions {
     pub look: Duration,
     /// How long a task may wait for a person before it is put away; it goes on when the person answers.
     pub park: Duration,
+    /// How long things are kept.
+    pub retention: EngineRetention,
+    /// How often it is looked for what is finished or old.
+    pub sweep_every: Duration,
+    /// How long acknowledged work may wait before this process is not ready any more.
+    pub max_lag: Duration,
     /// The most that any task listens after its last activity, if the operator says so.
     pub max_timeout: Option<Duration>,
     /// Where it counts what it does.
     pub metrics: Arc<Metrics>,
     /// Tells the time.
     pub clock: EngineClock,
+    /// Where random numbers come from.
+    pub random: RandomSource,
     /// Whether that clock is set by the store's when the engine is opened. Processes on several machines then agree about
     /// when a task was last active and when a schedule is due, however their own clocks are set.
     pub by_store_clock: bool,
@@ -111,9 +142,13 @@ impl EngineOptions {
             idle_tools: Duration::from_secs(900),
             look: Duration::from_millis(500),
             park: Duration::from_secs(60),
+            retention: EngineRetention::default(),
+            sweep_every: Duration::from_secs(600),
+            max_lag: Duration::from_secs(300),
             max_timeout: None,
             metrics: Arc::default(),
             clock: Arc::new(Timestamp::now),
+            random: Arc::new(|bytes| SystemRandom::new().fill(bytes).is_ok()),
             by_store_clock: true,
             changed: Arc::default(),
         }

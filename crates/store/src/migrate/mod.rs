@@ -9,6 +9,7 @@ const STEPS: &[(i64, &str)] = &[
     (1, include_str!("0001.sql")),
     (2, include_str!("0002.sql")),
     (3, include_str!("0003.sql")),
+    (4, include_str!("0004.sql")),
     (5, include_str!("0005.sql")),
 ];
 

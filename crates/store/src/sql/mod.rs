@@ -10,6 +10,7 @@ pub(crate) mod keys;
 pub(crate) mod leases;
 pub(crate) mod polls;
 pub(crate) mod records;
+pub(crate) mod retention;
 pub(crate) mod row;
 pub(crate) mod sessions;
 pub(crate) mod tasks;

@@ -83,6 +83,12 @@ impl<'a> From<&'a str> for SqlValue<'a> {
     }
 }
 
+impl From<String> for SqlValue<'_> {
+    fn from(value: String) -> Self {
+        Self::Text(Cow::Owned(value))
+    }
+}
+
 impl<'a> From<&'a String> for SqlValue<'a> {
     fn from(value: &'a String) -> Self {
         Self::Text(Cow::Borrowed(value))

@@ -61,6 +61,11 @@ pub(super) static OPERATOR: TypeSpec = TypeSpec {
             Kind::Type(&SIGN_IN),
             "The identity provider that people sign in to the dashboard with.",
         ),
+        field(
+            "retention",
+            Kind::Type(&RETENTION),
+            "How long a server keeps things; the flags of serve win.",
+        ),
     ],
     extensions: false,
     exactly_one: None,
@@ -129,6 +134,29 @@ pub(super) static GRANT: TypeSpec = TypeSpec {
             "namespaces",
             TEXTS,
             "The namespaces it holds in; all when absent.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static RETENTION: TypeSpec = TypeSpec {
+    name: "Retention",
+    doc: "How long a server keeps each kind of thing: a duration such as 30d, or forever.",
+    fields: &[
+        field(
+            "idle_tasks",
+            Kind::Text,
+            "Tasks that are finished, until they end.",
+        ),
+        field("events", Kind::Text, "Events that everybody has got."),
+        field("tasks", Kind::Text, "Tasks that have ended."),
+        field("turns", Kind::Text, "Turns of tasks that have ended."),
+        field("traces", Kind::Text, "Traces of tasks."),
+        field(
+            "keys",
+            Kind::Text,
+            "Keys of the API that were revoked or have expired.",
         ),
     ],
     extensions: false,
@@ -249,13 +277,21 @@ pub(super) static MCP_OAUTH: TypeSpec = TypeSpec {
             Kind::Text,
             "Where a document about the client is, which authorization servers may take for its id.",
         ),
-        field("client_name", Kind::SomeText, "What people read when they are asked to agree."),
+        field(
+            "client_name",
+            Kind::SomeText,
+            "What people read when they are asked to agree.",
+        ),
         field(
             "issuer",
             Kind::Text,
             "The one authorization server that may be used, whatever the MCP server names.",
         ),
-        field("scope", Kind::OneOrMore(&Kind::Text), "The scopes to ask for; those that the server names when absent."),
+        field(
+            "scope",
+            Kind::OneOrMore(&Kind::Text),
+            "The scopes to ask for; those that the server names when absent.",
+        ),
         field(
             "consent",
             Kind::AnyOf(&[Kind::Choice(CONSENTS), VARIABLE]),
@@ -266,10 +302,26 @@ pub(super) static MCP_OAUTH: TypeSpec = TypeSpec {
             TEXT_OR_NUMBER,
             "The port of this machine that people are sent back to; any when absent.",
         ),
-        field("assertion", Kind::Text, "What is said of the client, for jwt_bearer."),
-        field("idp_token_endpoint", Kind::Text, "Where the identity provider exchanges tokens, for cross_app."),
-        field("idp_client_id", TEXT_OR_NUMBER, "Which client the identity provider knows, for cross_app."),
-        field("id_token", Kind::Text, "The identity token of the person, for cross_app."),
+        field(
+            "assertion",
+            Kind::Text,
+            "What is said of the client, for jwt_bearer.",
+        ),
+        field(
+            "idp_token_endpoint",
+            Kind::Text,
+            "Where the identity provider exchanges tokens, for cross_app.",
+        ),
+        field(
+            "idp_client_id",
+            TEXT_OR_NUMBER,
+            "Which client the identity provider knows, for cross_app.",
+        ),
+        field(
+            "id_token",
+            Kind::Text,
+            "The identity token of the person, for cross_app.",
+        ),
     ],
     extensions: false,
     exactly_one: None,
@@ -525,7 +577,7 @@ pub(super) const HASHES: &[&str] = &["sha1", "sha256", "sha384", "sha512"];
 pub(super) const ENCODINGS: &[&str] = &["hex", "base64"];
 
 /// Every mapping below the file, for the schema and the reference.
-pub(super) static ALL: [&TypeSpec; 12] = [
+pub(super) static ALL: [&TypeSpec; 13] = [
     &EGRESS,
     &KUBERNETES,
     &MCP,
@@ -538,4 +590,5 @@ pub(super) static ALL: [&TypeSpec; 12] = [
     &WEBHOOK,
     &SIGN_IN,
     &GRANT,
+    &RETENTION,
 ];

@@ -27,6 +27,7 @@ mod cluster;
 mod fields;
 mod provider;
 mod reader;
+mod retention;
 mod schema;
 mod servers;
 mod sign_in;
@@ -49,8 +50,9 @@ pub use cluster::KubernetesConfig;
 use fields::{EGRESS, OPERATOR};
 use proofhouse_manifest::interpolate::Sealed;
 use reader::OperatorReader;
-pub use servers::{McpOauthConfig, McpOauthTool};
+pub use retention::{KeepTime, RetentionConfig};
 pub use schema::{json_schema, reference};
+pub use servers::{McpOauthConfig, McpOauthTool};
 pub use sign_in::{GroupGrant, SignInConfig};
 pub use webhooks::{WebhookConfig, WebhookSource};
 
@@ -107,6 +109,8 @@ pub struct OperatorConfig {
     pub webhooks: WebhookConfig,
     /// The identity provider that people sign in with, if there is one.
     pub sign_in: Option<SignInConfig>,
+    /// How long a server keeps things.
+    pub retention: RetentionConfig,
 }
 
 /// The names of the roles that groups may be granted.
@@ -124,6 +128,7 @@ impl Default for OperatorConfig {
             mcp_oauth: McpOauthConfig::default(),
             webhooks: WebhookConfig::default(),
             sign_in: None,
+            retention: RetentionConfig::default(),
         }
     }
 }
@@ -195,6 +200,10 @@ impl OperatorConfig {
         });
         self.webhooks = webhooks.unwrap_or_default();
         self.sign_in = fields.read("sign_in", |reader, node| sign_in::read(node, reader));
+        let retention = fields.read("retention", |reader, node| {
+            Some(retention::read(node, reader))
+        });
+        self.retention = retention.unwrap_or_default();
     }
 }
 

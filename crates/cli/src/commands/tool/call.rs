@@ -98,7 +98,8 @@ impl ToolCallCommand {
         let given = self.arguments.read()?;
         if self.dry_run {
             let cancel = CancellationToken::new();
-            let shown = until_interrupted(&cancel, self.preview(&operator, target, given, &cancel))?;
+            let shown =
+                until_interrupted(&cancel, self.preview(&operator, target, given, &cancel))?;
             return shown.whole()?;
         }
         let cancel = CancellationToken::new();

@@ -26,6 +26,12 @@ const VERSION_1_ROWS: &str = "
         VALUES ('t1', 1, 1, 'acme', 'tracker', 'opened', '{}', 'pending', 8);
     INSERT INTO deliveries (task_id, event_id, attempt, tool_namespace, tool, name, body, state, reason, created_at)
         VALUES ('t1', 1, 1, 'acme', 'tracker', 'closed', '{}', 'discarded', 'the filter does not hold', 8);
+    INSERT INTO tasks (id, agent_namespace, agent_name, user_id, params, origin, state, next_seq, created_at,
+        last_activity) VALUES ('t2', 'acme', 'helper', 'u1', '{}', '{}', 'waiting', 1, 5, 7);
+    INSERT INTO deliveries (task_id, attempt, name, body, state, created_at)
+        VALUES ('t2', 0, 'message', '{}', 'pending', 8);
+    INSERT INTO deliveries (task_id, attempt, name, body, state, created_at)
+        VALUES ('t2', 0, 'control.approve', '{\"review\":1}', 'pending', 9);
 ";
 
 pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
@@ -65,6 +71,19 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     step.delivered = task.next.map(|next| next.id);
     store.append(step).await.unwrap();
     assert_eq!(store.turns("t1", 0, 10).await.unwrap().len(), 2);
+    // A command that waited is in its queue, and its task is found.
+    let commands = store.commands("t2", 10).await.unwrap();
+    assert_eq!(
+        (commands.len(), commands[0].name.as_str()),
+        (1, "control.approve")
+    );
+    assert_eq!(store.pending("t2", 10).await.unwrap().len(), 1);
+    let woken = WakeRules {
+        waiting: true,
+        interrupted: true,
+    };
+    let waiting = store.claim_tasks("one", LONG, woken, 10).await.unwrap();
+    assert_eq!((waiting.len(), waiting[0].task.id.as_str()), (1, "t2"));
     // Opening it once more changes nothing.
     store.close().await;
     place.open().await.close().await;
