@@ -59,7 +59,7 @@ pub(super) const NOT_RUN: &[(&str, &str)] = &[
     ("pip install openai-agents", INSTALLS),
     ("pip install 'pydantic-ai-slim[openai,mcp]'", INSTALLS),
     ("pip install crewai 'crewai-tools[mcp]'", INSTALLS),
-    ("pip install google-adk litellm", INSTALLS),
+    ("pip install google-adk litellm mcp", INSTALLS),
     ("pip install 'smolagents[mcp,openai]' 'mcp[ws]<2'", INSTALLS),
     ("pip install 'strands-agents[openai]'", INSTALLS),
     (
