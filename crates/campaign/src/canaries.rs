@@ -53,6 +53,25 @@ pub type CanaryValues = BTreeMap<String, String>;
 ///
 /// Returns what is wrong with the list.
 pub fn literals(document: &Document) -> Result<Vec<String>, CanariesError> {
+    let texts = listed(document)?;
+    let ours = document.attack.extensions.get(EXTENSION_FIELD);
+    if ours.is_some_and(|ours| ours.get("twin_of").is_some()) {
+        return Ok(texts);
+    }
+    let unplanted = unplanted(document, &texts);
+    match unplanted.into_iter().next() {
+        Some(unused) => Err(CanariesError::Unused(unused)),
+        None => Ok(texts),
+    }
+}
+
+/// The canaries that a document lists, whether or not it plants them. The control of an attack may lack what only the
+/// payload has.
+///
+/// # Errors
+///
+/// Returns what is wrong with the list.
+pub(crate) fn listed(document: &Document) -> Result<Vec<String>, CanariesError> {
     let ours = document.attack.extensions.get(EXTENSION_FIELD);
     let Some(list) = ours.and_then(|ours| ours.get(CANARIES)) else {
         return Ok(Vec::new());
@@ -65,14 +84,7 @@ pub fn literals(document: &Document) -> Result<Vec<String>, CanariesError> {
     let texts = texts.filter(|texts| (1..=MAX_CANARIES).contains(&texts.len()));
     let texts = texts.ok_or(CanariesError::NotTexts)?;
     CanaryMatcher::new(texts.iter().cloned())?;
-    if ours.is_some_and(|ours| ours.get("twin_of").is_some()) {
-        return Ok(texts);
-    }
-    let unplanted = unplanted(document, &texts);
-    match unplanted.into_iter().next() {
-        Some(unused) => Err(CanariesError::Unused(unused)),
-        None => Ok(texts),
-    }
+    Ok(texts)
 }
 
 /// The canaries that the indicators of a document ask for (`x-proofhouse.canary`).

@@ -14,7 +14,7 @@ use proofhouse_oatf::{
 use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
-use crate::canaries::{CanariesError, literals};
+use crate::canaries::{CanariesError, listed, literals};
 use crate::control_text::payload_left;
 use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping, Mitigation};
 
@@ -270,7 +270,7 @@ fn twin_script(
     let judged_by = &attack.document.attack;
     twin.attack.indicators.clone_from(&judged_by.indicators);
     twin.attack.correlation.clone_from(&judged_by.correlation);
-    let mut canaries = literals(&twin)?;
+    let mut canaries = listed(&twin)?;
     // What the indicators ask for is made fresh in both.
     let others = attack.canaries.iter();
     let others: Vec<String> = others

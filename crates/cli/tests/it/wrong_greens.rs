@@ -159,7 +159,6 @@ fn what_libraries_do_after_the_delivery_is_no_act() {
         "call(4, 'ping', {})",
         "call(4, 'prompts/get', {'name': 'greeting'})",
         "call(4, 'prompts/list', {})",
-        "call(4, 'resources/list', {})",
         "call(4, 'completion/complete', {'ref': {'type': 'ref/prompt', 'name': 'greeting'}, 'argument': {'name': 'a', 'value': ''}})",
         // The same call again, as a library does that waited too long.
         "call(4, 'tools/call', {'name': 'weather', 'arguments': {'city': 'Oslo'}})",
