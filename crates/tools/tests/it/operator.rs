@@ -297,7 +297,10 @@ fn people_sign_in_as_configured() {
         (block("http://id.example.com", "admin"), "https://"),
         (block("https://user@id.example.com", "admin"), "https://"),
         (block("https://id.example.com", "root"), "no such role"),
-        ("sign_in: {issuer: https://id.example.com}\n".to_owned(), "client_id"),
+        (
+            "sign_in: {issuer: https://id.example.com}\n".to_owned(),
+            "client_id",
+        ),
     ] {
         let (config, findings) = read(&text);
         assert!(config.sign_in.is_none(), "{text}");
