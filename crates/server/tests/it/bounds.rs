@@ -59,7 +59,10 @@ async fn ask(address: SocketAddr, path: &str, up_to: &str) -> (TcpStream, String
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     let reading = async {
-        while !String::from_utf8_lossy(&answer).contains(up_to) {
+        let mut looked_at = 0;
+        // Only what is new is looked at: there may be megabytes.
+        while !String::from_utf8_lossy(&answer[looked_at..]).contains(up_to) {
+            looked_at = answer.len().saturating_sub(up_to.len());
             if stream.read_buf(&mut answer).await.unwrap() == 0 {
                 break;
             }

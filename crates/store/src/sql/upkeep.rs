@@ -57,7 +57,7 @@ pub(crate) async fn progress(tx: Tx<'_>, owner: &str) -> Result<StoreProgress> {
     // The end of a lease that ran out is when the work was left alone.
     let task = oldest(
         &mut *tx,
-        "SELECT CASE WHEN COALESCE(l.until, 0) > t.ready_at THEN l.until ELSE t.ready_at END FROM tasks t \
+        "SELECT CASE WHEN l.until > t.ready_at AND l.until <= {now} THEN l.until ELSE t.ready_at END FROM tasks t \
          LEFT JOIN leases l ON l.kind = 'task' AND l.name = t.id WHERE t.ready_at <= {now} \
          AND (t.state <> 'running' OR COALESCE(l.until, 0) <= {now}) ORDER BY t.ready_at, t.number LIMIT 1",
     )

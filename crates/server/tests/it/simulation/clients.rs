@@ -119,6 +119,7 @@ async fn send_pings(world: Arc<SimWorld>) -> ClientResult {
         let mut headers = HeaderMap::new();
         let json = http::HeaderValue::from_static("application/json");
         headers.insert("content-type", json);
+        headers.insert("x-github-delivery", http::HeaderValue::from(id));
         world
             .ask(
                 async |engine| match engine.accept("hub", &headers, None, body.as_bytes()).await {

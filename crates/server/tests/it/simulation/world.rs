@@ -7,6 +7,7 @@ use std::time::Duration;
 use proofhouse_manifest::{Bundle, Catalog};
 use proofhouse_server::engine::{Engine, EngineError, ManifestSource};
 use proofhouse_store::{SimulatedDatabase, Store};
+use proofhouse_tools::operator::{OperatorConfig, WebhookConfig};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -20,7 +21,7 @@ use crate::engine_support::{MANIFESTS, options_by};
 /// How long a client waits for an answer before it asks again.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(3);
 /// How long nothing may happen any more at the end: late duplicates would show.
-const QUIET: Duration = Duration::from_secs(8);
+const QUIET: Duration = Duration::from_secs(6);
 /// How long leases last.
 pub(super) const LEASE: Duration = Duration::from_secs(3);
 
@@ -51,6 +52,7 @@ pub(super) struct SimWorld {
     pub(super) stage: Arc<SimStage>,
     database: Arc<SimulatedDatabase>,
     catalog: Catalog,
+    webhooks: WebhookConfig,
     running: Mutex<Vec<RunningProcess>>,
     /// Engines whose processes are dead or stopped: they are not dropped, for a crash drops nothing.
     gone: Mutex<Vec<Arc<Engine>>>,
@@ -67,12 +69,16 @@ impl SimWorld {
         let (bundle, _) = Bundle::read(&format!("{MANIFESTS}{ASKER}"));
         let mut catalog = Catalog::default();
         catalog.add(&bundle);
+        // Who sends again what was not answered is not to be heard twice, also where nobody signs.
+        let once = "webhooks: {hub: {scheme: none, dedupe: id}}\n";
+        let (operator, _) = OperatorConfig::read(once, &|_| None);
         let observer = SimProcess::new(&stage, 0, false);
         Arc::new(Self {
             observer: Arc::new(Store::simulated(Arc::clone(&database), observer)),
             stage,
             database,
             catalog,
+            webhooks: operator.webhooks,
             running: Mutex::default(),
             gone: Mutex::default(),
             started: Mutex::new(0),
@@ -92,11 +98,12 @@ impl SimWorld {
         let model = Arc::new(SimModel(Arc::clone(&process)));
         let mut options = options_by(move || clock.now(), model, "http://127.0.0.1:9");
         options.lease = LEASE;
-        options.look = Duration::from_millis(500);
+        options.look = Duration::from_secs(2);
         options.linger = Duration::from_millis(700);
         options.park = Duration::from_millis(1_500);
         options.workers = 4;
         options.by_store_clock = true;
+        options.webhooks = self.webhooks.clone();
         options.random = Arc::new(move |bytes| {
             for byte in bytes {
                 *byte = u8::try_from(random.dice.below(256)).unwrap_or(0);
