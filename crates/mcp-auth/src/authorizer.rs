@@ -18,7 +18,7 @@ use crate::metadata::shown;
 use crate::pkce::Pkce;
 use crate::scopes;
 use crate::secret::{SecretText, exposed};
-use crate::token::{Form, GrantedToken, JWT_BEARER, TokenHttp, host};
+use crate::token::{GrantedToken, JWT_BEARER, TokenForm, TokenHttp, host};
 use crate::vault::TokenVault;
 
 /// The time in seconds since 1970.
@@ -151,7 +151,9 @@ impl Authorizer {
             Ok(false) | Err(AuthorizationError::Refused { .. }) => {
                 let held = state.held.as_mut();
                 let now = (shared.clock)();
-                if let Some(held) = held.filter(|held| held.expires_at.is_some_and(|end| end <= now)) {
+                if let Some(held) =
+                    held.filter(|held| held.expires_at.is_some_and(|end| end <= now))
+                {
                     held.token = None;
                 }
             }
@@ -302,12 +304,13 @@ impl Shared {
             return Ok(false);
         };
         let now = (self.clock)();
-        let mut form = Form::grant("refresh_token");
+        let mut form = TokenForm::grant("refresh_token");
         form.add_secret("refresh_token", refresh_token);
         if let Some(resource) = &held.resource {
             form.add("resource", resource);
         }
-        held.client.identify(&mut form, self.config.key.as_ref(), now)?;
+        held.client
+            .identify(&mut form, self.config.key.as_ref(), now)?;
         let asked = self.http.ask(&endpoint, form).await;
         if let Err(AuthorizationError::Refused { status, .. }) = &asked
             && *status < 500
@@ -351,9 +354,8 @@ impl Shared {
             | AuthorizationGrant::JwtBearer { .. }
             | AuthorizationGrant::CrossApp(_) => None,
         };
-        let is_known = |client: &&KnownClient| {
-            client.is_dynamic && client.redirect_uri == redirect_uri
-        };
+        let is_known =
+            |client: &&KnownClient| client.is_dynamic && client.redirect_uri == redirect_uri;
         let client = match before.map(|held| &held.client).filter(is_known) {
             Some(client) => client.clone(),
             None => {
@@ -367,17 +369,17 @@ impl Shared {
                     .await?
             }
             AuthorizationGrant::ClientCredentials => {
-                let form = Form::grant("client_credentials");
+                let form = TokenForm::grant("client_credentials");
                 self.by_form(form, &found, &client, &scopes).await?
             }
             AuthorizationGrant::JwtBearer { assertion } => {
-                let mut form = Form::grant(JWT_BEARER);
+                let mut form = TokenForm::grant(JWT_BEARER);
                 form.add_secret("assertion", assertion);
                 self.by_form(form, &found, &client, &scopes).await?
             }
             AuthorizationGrant::CrossApp(access) => {
                 let assertion = self.exchange(access, &found, &scopes).await?;
-                let mut form = Form::grant(JWT_BEARER);
+                let mut form = TokenForm::grant(JWT_BEARER);
                 form.add_secret("assertion", &assertion);
                 self.by_form(form, &found, &client, &scopes).await?
             }
@@ -418,7 +420,9 @@ impl Shared {
         } else {
             challenge.scopes.clone()
         };
-        let asked = before.map(|held| held.scopes.as_slice()).unwrap_or_default();
+        let asked = before
+            .map(|held| held.scopes.as_slice())
+            .unwrap_or_default();
         let mut all = scopes::union(asked, &wanted);
         let is_offered = found.server.scopes.iter().any(|scope| scope == OFFLINE);
         if is_offered && matches!(config.grant, AuthorizationGrant::AuthorizationCode) {
@@ -472,7 +476,7 @@ impl Shared {
         }
         let back = self.consent.ask(&url).await?;
         let code = code_of(&back, &pkce.state, server.says_issuer, &server.issuer)?;
-        let mut form = Form::grant("authorization_code");
+        let mut form = TokenForm::grant("authorization_code");
         form.add_secret("code", &code);
         form.add("redirect_uri", redirect_uri);
         form.add_secret("code_verifier", &SecretText::new(pkce.verifier));
@@ -485,7 +489,7 @@ impl Shared {
     /// A grant that needs no person.
     async fn by_form(
         &self,
-        mut form: Form,
+        mut form: TokenForm,
         found: &Discovered,
         client: &KnownClient,
         scopes: &[String],
@@ -499,7 +503,7 @@ impl Shared {
 
     async fn request(
         &self,
-        mut form: Form,
+        mut form: TokenForm,
         found: &Discovered,
         client: &KnownClient,
     ) -> Result<GrantedToken, AuthorizationError> {
@@ -517,7 +521,7 @@ impl Shared {
         found: &Discovered,
         scopes: &[String],
     ) -> Result<SecretText, AuthorizationError> {
-        let mut form = Form::grant("urn:ietf:params:oauth:grant-type:token-exchange");
+        let mut form = TokenForm::grant("urn:ietf:params:oauth:grant-type:token-exchange");
         form.add(
             "requested_token_type",
             "urn:ietf:params:oauth:token-type:id-jag",
@@ -577,7 +581,11 @@ fn code_of(
         Some(_) | None => {}
     }
     if let Some(error) = value("error") {
-        let error: String = error.chars().filter(char::is_ascii_graphic).take(60).collect();
+        let error: String = error
+            .chars()
+            .filter(char::is_ascii_graphic)
+            .take(60)
+            .collect();
         return Err(AuthorizationError::NoConsent(error));
     }
     match value("code") {
@@ -599,13 +607,20 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         assert_eq!(read("code=c&state=s", false).as_deref(), Ok("c"));
-        assert_eq!(read("code=c&state=s&iss=https://a.test", true).as_deref(), Ok("c"));
+        assert_eq!(
+            read("code=c&state=s&iss=https://a.test", true).as_deref(),
+            Ok("c")
+        );
         for (query, says_issuer, reason) in [
             ("code=c", false, "state"),
             ("code=c&state=t", false, "state"),
             ("code=c&state=s", true, "no `iss`"),
             ("code=c&state=s&iss=https://a.test/", true, "`iss` is not"),
-            ("code=c&state=s&iss=https://evil.test", false, "`iss` is not"),
+            (
+                "code=c&state=s&iss=https://evil.test",
+                false,
+                "`iss` is not",
+            ),
             ("error=access_denied&state=s", false, "access_denied"),
             ("state=s", false, "no code"),
         ] {

@@ -43,9 +43,7 @@ impl BearerChallenge {
             if rest.is_empty() {
                 return;
             }
-            let end = rest
-                .find([' ', '\t', ',', '='])
-                .unwrap_or(rest.len());
+            let end = rest.find([' ', '\t', ',', '=']).unwrap_or(rest.len());
             let (word, after) = rest.split_at(end);
             let spaced = after.trim_start_matches([' ', '\t']);
             let value = spaced.strip_prefix('=').filter(|_| !word.is_empty());

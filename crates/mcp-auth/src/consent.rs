@@ -82,8 +82,10 @@ impl Consent for AutomaticConsent {
                 .map_err(|error| AuthorizationError::of_request(&host(url), &error))?;
             let location = response.header("location").unwrap_or_default();
             let back = url.join(location).ok();
-            back.filter(|back| back.as_str().starts_with(NOWHERE) && response.status.is_redirection())
-                .ok_or_else(|| AuthorizationError::NeedsConsent(host(url)))
+            back.filter(|back| {
+                back.as_str().starts_with(NOWHERE) && response.status.is_redirection()
+            })
+            .ok_or_else(|| AuthorizationError::NeedsConsent(host(url)))
         })
     }
 }

@@ -123,7 +123,11 @@ async fn of_older_server(
     config: &AuthorizationConfig,
 ) -> Result<Discovered, AuthorizationError> {
     let issuer = mcp.origin().ascii_serialization();
-    if config.issuer.as_ref().is_some_and(|wanted| *wanted != issuer) {
+    if config
+        .issuer
+        .as_ref()
+        .is_some_and(|wanted| *wanted != issuer)
+    {
         return Err(AuthorizationError::Metadata {
             place: shown(mcp),
             reason: "the server does not say who authorizes for it, so it is not the configured `issuer`"

@@ -95,7 +95,9 @@ impl ServerMetadata {
             };
             let url = Url::parse(text).ok().filter(is_safe);
             let url = url.ok_or_else(|| {
-                wrong(format!("`{key}` is not an address with https (or on this machine)"))
+                wrong(format!(
+                    "`{key}` is not an address with https (or on this machine)"
+                ))
             });
             url.map(Some)
         };
@@ -136,10 +138,7 @@ impl ServerMetadata {
         match &self.auth_methods {
             Some(methods) => methods.iter().any(|method| method == auth.as_str()),
             // The default of RFC 8414; clients without a secret are what MCP clients mostly are.
-            None => matches!(
-                auth,
-                EndpointAuth::ClientSecretBasic | EndpointAuth::None
-            ),
+            None => matches!(auth, EndpointAuth::ClientSecretBasic | EndpointAuth::None),
         }
     }
 }

@@ -125,13 +125,8 @@ impl SigningKey {
         let signature = match &self.pair {
             KeyPair::Rsa(pair) => {
                 let mut signature = vec![0; pair.public().modulus_len()];
-                pair.sign(
-                    &RSA_PKCS1_SHA256,
-                    &random,
-                    token.as_bytes(),
-                    &mut signature,
-                )
-                .ok()?;
+                pair.sign(&RSA_PKCS1_SHA256, &random, token.as_bytes(), &mut signature)
+                    .ok()?;
                 signature
             }
             KeyPair::P256(pair) => pair.sign(&random, token.as_bytes()).ok()?.as_ref().to_vec(),
@@ -184,7 +179,10 @@ mod tests {
         let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, pair.public_key().as_ref());
         public.verify(signed.as_bytes(), &signature).unwrap();
         assert!(public.verify(b"another", &signature).is_err());
-        assert_eq!(SigningKey::rsa_from_pem(&made.serialize_pem()).unwrap_err(), KeyError::NotRsa);
+        assert_eq!(
+            SigningKey::rsa_from_pem(&made.serialize_pem()).unwrap_err(),
+            KeyError::NotRsa
+        );
         assert!(!format!("{key:?}").contains("PRIVATE"));
     }
 }

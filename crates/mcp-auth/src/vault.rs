@@ -22,7 +22,9 @@ const MAX_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
     /// The key is no key.
-    #[error("the key of the tokens must be 32 bytes in base64, such as `openssl rand -base64 32` prints")]
+    #[error(
+        "the key of the tokens must be 32 bytes in base64, such as `openssl rand -base64 32` prints"
+    )]
     Key,
     /// A file cannot be read or written.
     #[error("{path}: {reason}")]
@@ -33,7 +35,9 @@ pub enum VaultError {
         reason: String,
     },
     /// A file was sealed with another key, for another server, or changed since.
-    #[error("{path} cannot be opened with this key; if the key is lost, delete the file and log in again")]
+    #[error(
+        "{path} cannot be opened with this key; if the key is lost, delete the file and log in again"
+    )]
     Sealed {
         /// Which.
         path: String,
@@ -208,14 +212,20 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let vault = TokenVault::new(directory.path(), KEY).unwrap();
         vault.keep("a", b"x").unwrap();
-        let mode = std::fs::metadata(vault.path("a")).unwrap().permissions().mode();
+        let mode = std::fs::metadata(vault.path("a"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o077, 0);
     }
 
     #[test]
     fn what_is_no_key_is_refused() {
         for key in ["", "short", "AAECAwQF", &"A".repeat(64)] {
-            assert_eq!(TokenVault::new(Path::new("x"), key).unwrap_err(), VaultError::Key);
+            assert_eq!(
+                TokenVault::new(Path::new("x"), key).unwrap_err(),
+                VaultError::Key
+            );
         }
         assert!(!VaultError::Key.to_string().contains("AAEC"));
     }

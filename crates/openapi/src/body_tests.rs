@@ -1,7 +1,7 @@
 //! Tests of request bodies: one table of what each media type makes of a value.
 
-use crate::tree::Tree;
 use super::*;
+use crate::tree::Tree;
 
 fn body(version: &str, content: &Value) -> (OpenApiDescription, Option<OperationBody>) {
     let value = json!({

@@ -90,13 +90,20 @@ impl DocumentBundle {
     ///
     /// Returns an error when it is nested too deeply, or has too many values.
     pub fn finish(mut self) -> Result<Tree, DescriptionError> {
-        let places: Vec<Url> = self.documents.iter().map(|(place, _)| place.clone()).collect();
+        let places: Vec<Url> = self
+            .documents
+            .iter()
+            .map(|(place, _)| place.clone())
+            .collect();
         for (number, (place, value)) in self.documents.iter_mut().enumerate() {
             rewrite(value, place, number, &places);
         }
         let mut documents = self.documents.into_iter().map(|(_, value)| value);
         let mut root = documents.next().ok_or(DescriptionError::Empty)?;
-        let others: Map<String, Value> = (1..).map(|number: usize| number.to_string()).zip(documents).collect();
+        let others: Map<String, Value> = (1..)
+            .map(|number: usize| number.to_string())
+            .zip(documents)
+            .collect();
         if let (Value::Object(root), false) = (&mut root, others.is_empty()) {
             root.insert(OTHERS.to_owned(), others.into());
         }
@@ -107,7 +114,8 @@ impl DocumentBundle {
 /// Whether a description refers to other documents at all.
 #[must_use]
 pub fn refers_out(tree: &Tree) -> bool {
-    tree.root().is_some_and(|root| tree.any_text_of("$ref", root, &|text| !text.starts_with('#')))
+    tree.root()
+        .is_some_and(|root| tree.any_text_of("$ref", root, &|text| !text.starts_with('#')))
 }
 
 /// Tells which other documents a value refers to.
@@ -189,8 +197,8 @@ mod tests {
     /// The description that these documents make, by their places below `https://h.test/api/`.
     fn bundled(documents: &[(&str, &str)]) -> Result<OpenApiDescription, String> {
         let home = url("https://h.test/api/openapi.yaml");
-        let mut bundle =
-            DocumentBundle::new(documents[0].1.as_bytes(), &home).map_err(|error| error.to_string())?;
+        let mut bundle = DocumentBundle::new(documents[0].1.as_bytes(), &home)
+            .map_err(|error| error.to_string())?;
         while let Some(place) = bundle.next_wanted() {
             let found = documents
                 .iter()
@@ -241,7 +249,12 @@ mod tests {
     fn there_is_an_end_to_documents() {
         let root = "openapi: 3.1.0\npaths: {/a: {$ref: a0.yaml}}\n";
         let texts: Vec<(String, String)> = (0..300)
-            .map(|n| (format!("a{n}.yaml"), format!("x: {{$ref: a{}.yaml}}\n", n + 1)))
+            .map(|n| {
+                (
+                    format!("a{n}.yaml"),
+                    format!("x: {{$ref: a{}.yaml}}\n", n + 1),
+                )
+            })
             .collect();
         let mut documents = vec![("openapi.yaml", root)];
         documents.extend(texts.iter().map(|(name, text)| (&**name, &**text)));
@@ -249,7 +262,10 @@ mod tests {
         assert!(error.contains("200 documents"), "{error}");
         // Those that name one another in a circle are read once.
         let circle = [
-            ("openapi.yaml", "openapi: 3.1.0\npaths: {/a: {$ref: b.yaml}}\n"),
+            (
+                "openapi.yaml",
+                "openapi: 3.1.0\npaths: {/a: {$ref: b.yaml}}\n",
+            ),
             ("b.yaml", "$ref: openapi.yaml#/paths/~1a\n"),
         ];
         assert_eq!(bundled(&circle).unwrap().operations.len(), 0);

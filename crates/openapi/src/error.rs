@@ -63,9 +63,7 @@ pub enum ReferenceError {
     #[error("more than {MAX_REF_STEPS} references lead to one another")]
     TooManySteps,
     /// It names another document, and there is none.
-    #[error(
-        "`$ref: {0}` leads out of the description to something that cannot be fetched"
-    )]
+    #[error("`$ref: {0}` leads out of the description to something that cannot be fetched")]
     LeadsOut(String),
     /// What it names is not there.
     #[error("`$ref: {0}` leads nowhere")]

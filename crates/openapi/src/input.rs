@@ -315,8 +315,8 @@ fn path_names(path: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tree::Tree;
     use super::*;
+    use crate::tree::Tree;
     use proptest::prelude::*;
 
     fn schema_of(item: &Value) -> Result<Value, OperationError> {

@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::description::{OpenApiDescription, Operation};
 use crate::schema::{SchemaDirection, derive};
 use crate::tree::Id;
-use proofhouse_wire::HttpResponse;
 use proofhouse_manifest::json_schema;
+use proofhouse_wire::HttpResponse;
 
 /// How large the schema of a response may be; a larger one is not checked.
 const MAX_SCHEMA: usize = 512 << 10;
@@ -103,8 +103,8 @@ fn schema_of(
 
 #[cfg(test)]
 mod tests {
-    use crate::tree::Tree;
     use super::*;
+    use crate::tree::Tree;
     use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, StatusCode};
     use serde_json::json;
 

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::description::{OpenApiDescription, Operation};
+use crate::error::CallError;
 use crate::input::{OperationInput, Parameter, ParameterLocation};
 use crate::security;
 use crate::style::{in_header, in_path, in_query};
-use crate::error::CallError;
 use proofhouse_manifest::interpolate::{
     PathCheck, PathRefusal, Sealed, breaks_line, climbs, encode,
 };
@@ -95,8 +95,7 @@ pub fn request(
         && let Some(value) = parameters.get(property)
     {
         let written = body.write(description, value);
-        let written = written
-            .map_err(|error| CallError::Arguments(error.to_string()))?;
+        let written = written.map_err(|error| CallError::Arguments(error.to_string()))?;
         content_type = HeaderValue::from_bytes(written.content_type.as_bytes()).ok();
         bytes = Bytes::from(written.bytes);
     }

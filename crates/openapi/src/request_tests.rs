@@ -1,8 +1,8 @@
 //! Tests of requests: where values end up, and what no value can do.
 
+use super::*;
 use crate::arbitrary;
 use crate::tree::Tree;
-use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use proofhouse_wire::HeaderName;
 
 use crate::description::{OpenApiDescription, Operation};
-use crate::tree::Id;
 use crate::error::CallError;
+use crate::tree::Id;
 use proofhouse_manifest::interpolate::{Sealed, Secrets, Template, TemplateScope};
 
 /// How many alternatives, and schemes in one of them, are looked at.
@@ -205,8 +205,8 @@ pub(crate) fn is_cookie_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::tree::Tree;
     use super::*;
+    use crate::tree::Tree;
     use serde_json::{Value, json};
 
     fn found(security: &Value, granted: &Value) -> Result<Vec<String>, String> {

@@ -3,9 +3,9 @@
 use url::Url;
 
 use crate::description::{OpenApiDescription, Operation};
+use crate::error::CallError;
 use crate::style::text_of;
 use crate::tree::Id;
-use crate::error::CallError;
 
 /// The setting that stands in for the servers of a description.
 pub(crate) const SERVER_SETTING: &str = "server_url";
@@ -145,8 +145,8 @@ fn filled(
 
 #[cfg(test)]
 mod tests {
-    use crate::tree::Tree;
     use super::*;
+    use crate::tree::Tree;
     use serde_json::{Value, json};
 
     fn base_of(servers: &Value, home: Option<&str>, settings: &Value) -> Result<String, String> {

@@ -29,6 +29,7 @@ mod twin_baseline;
 mod weight;
 
 pub use actor::{ActorContext, ActorTurn, Advance};
+pub use authorization::ClientAuthorization;
 pub use delivery::{DeliveryError, DeliveryModifiers};
 pub use driver::{
     ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
@@ -42,7 +43,6 @@ pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;
 pub use proofhouse_detect::UNPARSED;
 pub use recorder::{RunEvent, RunObserver, TraceLimits};
-pub use authorization::ClientAuthorization;
 pub use run::{
     ConnectError, ConnectSubject, Ending, ListeningServer, RunError, RunHandle, RunOptions,
     RunReport, run, scanner,

@@ -11,12 +11,14 @@ use proofhouse_agent::model::Model;
 use proofhouse_agent::task::Host;
 use proofhouse_manifest::interpolate::{Root, Sealed, Secrets};
 use proofhouse_manifest::{Catalog, Tool};
-use proofhouse_tools::actions::{KubernetesJobs, McpAuthorization, McpRuntime};
 use proofhouse_mcp_auth::{Consent, TokenVault};
+use proofhouse_tools::actions::{KubernetesJobs, McpAuthorization, McpRuntime};
 use proofhouse_tools::auth::Providers;
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::operator::{McpOauthConfig, OperatorConfig, WebhookConfig};
-use proofhouse_tools::runtime::{ActionError, ActionFailure, Environment, Runtimes, ToolLimits, ToolTask};
+use proofhouse_tools::runtime::{
+    ActionError, ActionFailure, Environment, Runtimes, ToolLimits, ToolTask,
+};
 use proofhouse_tools::serve::ManifestTools;
 use serde_json::{Map, Value, json};
 

@@ -129,7 +129,9 @@ impl Service<Name> for GuardedResolver {
             if let Some(guard) = &guard {
                 guard.check_name(name.as_str())?;
             }
-            let fixed = guard.as_ref().and_then(|guard| guard.address_of(name.as_str()));
+            let fixed = guard
+                .as_ref()
+                .and_then(|guard| guard.address_of(name.as_str()));
             let addresses: Vec<_> = match fixed {
                 Some(address) => vec![address],
                 None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),

@@ -140,7 +140,9 @@ async fn attempt_one(
     undone: Option<(Function, Map<String, Value>)>,
     cancel: &CancellationToken,
 ) -> CallOutcome {
-    let operation = undone.as_ref().map(|(function, _)| function.action.as_str());
+    let operation = undone
+        .as_ref()
+        .map(|(function, _)| function.action.as_str());
     let tell = |arguments: &Map<String, Value>| {
         let _ = shared.events.send(TaskEvent::Call {
             id: call.id.clone(),
@@ -200,7 +202,10 @@ async fn attempt_one(
     if let Some(refused) = before(&mut site, callable, &arguments).await {
         return refused;
     }
-    if begin(shared, callable, call, &arguments, operation).await.is_err() {
+    if begin(shared, callable, call, &arguments, operation)
+        .await
+        .is_err()
+    {
         return stop(&callable.function.name, arguments, Passed::Cancelled);
     }
     let mut called = dispatch(shared, callable, site.context, arguments.clone(), cancel).await;

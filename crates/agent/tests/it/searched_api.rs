@@ -14,7 +14,8 @@ fn api() -> TestServer {
         if request.path != "/api.json" {
             return TestReply::Json(json!({"path": request.path}));
         }
-        let owned = json!({"name": "owner", "in": "path", "required": true, "schema": {"type": "string"}});
+        let owned =
+            json!({"name": "owner", "in": "path", "required": true, "schema": {"type": "string"}});
         let mut paths = serde_json::Map::new();
         for number in 0..200 {
             let operation = json!({"operationId": format!("read_{number}"), "parameters": [owned]});
@@ -25,7 +26,10 @@ fn api() -> TestServer {
     })
 }
 
-async fn play(capability: &str, calls: Vec<(&'static str, Value)>) -> (TestServer, Vec<Turn>, Vec<String>) {
+async fn play(
+    capability: &str,
+    calls: Vec<(&'static str, Value)>,
+) -> (TestServer, Vec<Turn>, Vec<String>) {
     let server = api();
     let manifests = format!(
         "kind: commonagents.info/v1beta2/tool\nnamespace: demo\nname: hub\ndescription: A hub.\n\
@@ -52,7 +56,10 @@ fn paths(server: &TestServer) -> Vec<String> {
 }
 
 fn call(operation: &str, arguments: Value) -> (&'static str, Value) {
-    ("hub_call", json!({"operation": operation, "arguments": arguments}))
+    (
+        "hub_call",
+        json!({"operation": operation, "arguments": arguments}),
+    )
 }
 
 /// Whatever the model says of a bound parameter is not heard, also inside of a `call`.

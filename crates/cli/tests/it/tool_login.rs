@@ -21,7 +21,11 @@ fn server() -> TestServer {
         let base = format!("http://{}", request.header("host").unwrap_or_default());
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
         match path {
-            "/mcp" => TestReply::Plain(401, "www-authenticate: Bearer scope=\"issues\"\r\n", String::new()),
+            "/mcp" => TestReply::Plain(
+                401,
+                "www-authenticate: Bearer scope=\"issues\"\r\n",
+                String::new(),
+            ),
             "/.well-known/oauth-protected-resource/mcp" => TestReply::Json(json!({
                 "resource": format!("{base}/mcp"), "authorization_servers": [base],
             })),
@@ -85,7 +89,11 @@ fn files(directory: &Path, server: &TestServer, mcp: &str) -> (String, String) {
     );
     fs::write(&manifest, text).unwrap();
     let operator = directory.join("operator.yaml");
-    fs::write(&operator, format!("egress: {{allow: [127.0.0.1]}}\nmcp: {mcp}\n")).unwrap();
+    fs::write(
+        &operator,
+        format!("egress: {{allow: [127.0.0.1]}}\nmcp: {mcp}\n"),
+    )
+    .unwrap();
     let path = |path: &Path| path.to_str().unwrap().to_owned();
     (path(&manifest), path(&operator))
 }
@@ -95,10 +103,21 @@ fn a_person_agrees_and_the_token_is_kept_sealed() {
     let scratch = tempfile::tempdir().unwrap();
     let server = server();
     let tokens = scratch.path().join("tokens");
-    let mcp = format!("{{oauth: {{demo/tracker: {{}}}}, tokens: \"{}\"}}", tokens.display());
+    let mcp = format!(
+        "{{oauth: {{demo/tracker: {{}}}}, tokens: \"{}\"}}",
+        tokens.display()
+    );
     let (manifest, operator) = files(scratch.path(), &server, &mcp);
     let mut child = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
-        .args(["tool", "login", &manifest, "--settings", &operator, "--format", "json"])
+        .args([
+            "tool",
+            "login",
+            &manifest,
+            "--settings",
+            &operator,
+            "--format",
+            "json",
+        ])
         .env("PROOFHOUSE_TOKEN_KEY", KEY)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -111,7 +130,10 @@ fn a_person_agrees_and_the_token_is_kept_sealed() {
         .find(|line| line.starts_with("http://"))
         .unwrap();
     let address = Url::parse(&address).unwrap();
-    assert!(address.query().unwrap().contains("scope=issues"), "{address}");
+    assert!(
+        address.query().unwrap().contains("scope=issues"),
+        "{address}"
+    );
     let (_, back) = visit(&address);
     let (thanks, _) = visit(&Url::parse(&back.unwrap()).unwrap());
     assert!(thanks.starts_with("HTTP/1.1 200"), "{thanks}");
@@ -136,7 +158,8 @@ fn a_person_agrees_and_the_token_is_kept_sealed() {
     // This server takes no token, so there is nothing to list; but it was shown one.
     assert_eq!(called.status.code(), Some(3));
     let sent = server.requests();
-    let shown = |request: &SeenRequest| request.header("authorization") == Some("Bearer top-secret-token");
+    let shown =
+        |request: &SeenRequest| request.header("authorization") == Some("Bearer top-secret-token");
     assert!(sent.iter().any(shown));
     let said = String::from_utf8_lossy(&called.stderr).into_owned();
     assert!(!said.contains("top-secret"), "{said}");
@@ -148,11 +171,23 @@ fn what_is_missing_is_named() {
     let server = server();
     for (mcp, said) in [
         ("{oauth: {demo/tracker: {}}}", "`mcp.tokens`"),
-        ("{oauth: {demo/tracker: {}}, tokens: t}", "PROOFHOUSE_TOKEN_KEY"),
+        (
+            "{oauth: {demo/tracker: {}}, tokens: t}",
+            "PROOFHOUSE_TOKEN_KEY",
+        ),
         ("{oauth: {tracker: {}}}", "OC-012"),
-        ("{oauth: {demo/tracker: {grant: jwt_bearer}}}", "`assertion`"),
-        ("{oauth: {demo/tracker: {grant: client_credentials}}}", "`client_id`"),
-        ("{oauth: {demo/tracker: {grant: magic}}}", "client_credentials"),
+        (
+            "{oauth: {demo/tracker: {grant: jwt_bearer}}}",
+            "`assertion`",
+        ),
+        (
+            "{oauth: {demo/tracker: {grant: client_credentials}}}",
+            "`client_id`",
+        ),
+        (
+            "{oauth: {demo/tracker: {grant: magic}}}",
+            "client_credentials",
+        ),
     ] {
         let (manifest, operator) = files(scratch.path(), &server, mcp);
         let ran = run(&["tool", "login", &manifest, "--settings", &operator]);

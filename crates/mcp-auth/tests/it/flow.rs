@@ -115,7 +115,8 @@ async fn credentials_of_one_authorization_server_are_not_shown_to_another() {
 #[tokio::test]
 async fn discovery_keeps_to_the_egress_policy() {
     let world = World::start(Behaviour::default());
-    let guarded = Client::guarded(WireLimits::default(), Arc::new(EgressPolicy::default())).unwrap();
+    let guarded =
+        Client::guarded(WireLimits::default(), Arc::new(EgressPolicy::default())).unwrap();
     let consent = Arc::new(AutomaticConsent::new(client()));
     let config = AuthorizationConfig::default();
     let authorizer = Authorizer::new(guarded, &world.mcp(), config, consent, world.clock());
@@ -124,8 +125,14 @@ async fn discovery_keeps_to_the_egress_policy() {
         "Bearer resource_metadata=\"http://{}/.well-known/oauth-protected-resource/mcp\"",
         world.server.address()
     );
-    headers.insert("www-authenticate", HeaderValue::from_str(&metadata).unwrap());
-    let error = authorizer.challenged(401, &headers, None).await.unwrap_err();
+    headers.insert(
+        "www-authenticate",
+        HeaderValue::from_str(&metadata).unwrap(),
+    );
+    let error = authorizer
+        .challenged(401, &headers, None)
+        .await
+        .unwrap_err();
     assert!(
         matches!(error, AuthorizationError::EgressDenied { .. }),
         "{error:?}"
@@ -166,7 +173,10 @@ async fn what_a_server_says_is_told_without_secrets() {
     });
     let error = world.call(&authorizer).await.unwrap_err();
     assert!(error.contains("invalid_client, no client has"), "{error}");
-    assert!(!error.contains("hunter2") && !error.contains('\n'), "{error}");
+    assert!(
+        !error.contains("hunter2") && !error.contains('\n'),
+        "{error}"
+    );
     assert!(!format!("{authorizer:?}").contains("hunter2"));
     assert_eq!(text(authorizer.token().await.unwrap()), None);
 }

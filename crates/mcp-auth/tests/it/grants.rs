@@ -38,7 +38,10 @@ async fn client_credentials_with_a_secret() {
     assert_eq!(form["resource"], world_basic.mcp().to_string());
     assert!(!form.contains_key("client_id"));
     let requests = world_basic.server.requests();
-    let asked = requests.iter().find(|seen| seen.path == "/one/token").unwrap();
+    let asked = requests
+        .iter()
+        .find(|seen| seen.path == "/one/token")
+        .unwrap();
     let header = asked.header("authorization").unwrap();
     assert_eq!(basic(header), "me%3A+and+you:s%2Fe%25cret");
 
@@ -73,7 +76,10 @@ async fn client_credentials_with_a_key() {
     assert_eq!(part()["alg"], "ES256");
     let claims = part();
     // For this authorization server, and for nobody that it might be told to name.
-    assert_eq!(claims["aud"], format!("http://{}/one", world.server.address()));
+    assert_eq!(
+        claims["aud"],
+        format!("http://{}/one", world.server.address())
+    );
     assert_eq!(claims["iss"], "me: and you");
     assert_eq!(claims["exp"], 1_000_300);
     assert!(claims["jti"].as_str().unwrap().len() > 20);
@@ -102,13 +108,19 @@ async fn the_identity_provider_of_a_company_agrees_for_its_people() {
     assert_eq!(world.call(&authorizer).await, Ok(200));
     let exchanged = &world.forms("/idp/token")[0];
     assert_eq!(exchanged["subject_token"], "id-token");
-    assert_eq!(exchanged["audience"], format!("http://{}/one", world.server.address()));
+    assert_eq!(
+        exchanged["audience"],
+        format!("http://{}/one", world.server.address())
+    );
     assert_eq!(exchanged["resource"], world.mcp().to_string());
     assert_eq!(
         exchanged["requested_token_type"],
         "urn:ietf:params:oauth:token-type:id-jag"
     );
     let form = &world.forms("/one/token")[0];
-    assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:jwt-bearer");
+    assert_eq!(
+        form["grant_type"],
+        "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    );
     assert_eq!(form["assertion"], "id-jag");
 }

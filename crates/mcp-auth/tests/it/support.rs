@@ -125,7 +125,10 @@ impl World {
     /// A call of the MCP server as a client of it makes one: with the token there is, and again as the authorizer says.
     pub(crate) async fn call(&self, authorizer: &Authorizer) -> Result<u16, String> {
         for _ in 0..4 {
-            let token = authorizer.token().await.map_err(|error| error.to_string())?;
+            let token = authorizer
+                .token()
+                .await
+                .map_err(|error| error.to_string())?;
             let mut headers = HeaderMap::new();
             if let Some(token) = &token {
                 let value = format!("Bearer {}", token.expose());
@@ -170,22 +173,29 @@ fn answer(request: &SeenRequest, behaviour: &Behaviour, issued: &mut Issued) -> 
     let host = request.header("host").unwrap_or_default();
     let base = format!("http://{host}");
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-    let query: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    let query: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes())
+        .into_owned()
+        .collect();
     let body = String::from_utf8_lossy(&request.body);
-    let form: BTreeMap<String, String> = form_urlencoded::parse(body.as_bytes()).into_owned().collect();
-    let get = |form: &BTreeMap<String, String>, key: &str| form.get(key).cloned().unwrap_or_default();
+    let form: BTreeMap<String, String> = form_urlencoded::parse(body.as_bytes())
+        .into_owned()
+        .collect();
+    let get =
+        |form: &BTreeMap<String, String>, key: &str| form.get(key).cloned().unwrap_or_default();
     let issuer = if path.contains("two") { "two" } else { "one" };
     match path {
         "/mcp" => {
             let token = request.header("authorization").unwrap_or_default();
             let token = token.strip_prefix("Bearer ").unwrap_or_default();
-            let metadata = format!("resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
+            let metadata =
+                format!("resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
             if token.is_empty() || !token.starts_with(behaviour.accepts) {
                 let challenge = format!("Bearer scope=\"{}\", {metadata}", behaviour.scope);
                 return reply(401, &[("www-authenticate", challenge)], &json!({}));
             }
             if let Some(scope) = behaviour.insufficient {
-                let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\", {metadata}");
+                let challenge =
+                    format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\", {metadata}");
                 return reply(403, &[("www-authenticate", challenge)], &json!({}));
             }
             reply(200, &[], &json!({"jsonrpc": "2.0", "id": 1, "result": {}}))
@@ -218,17 +228,27 @@ fn answer(request: &SeenRequest, behaviour: &Behaviour, issued: &mut Issued) -> 
             if asked["application_type"] != "native" {
                 return reply(400, &[], &json!({"error": "invalid_client_metadata"}));
             }
-            reply(201, &[], &json!({"client_id": format!("client-of-{issuer}")}))
+            reply(
+                201,
+                &[],
+                &json!({"client_id": format!("client-of-{issuer}")}),
+            )
         }
         "/one/authorize" | "/two/authorize" => {
             if get(&query, "client_id") != format!("client-of-{issuer}") && behaviour.registers {
                 return reply(400, &[], &json!({"error": "unauthorized_client"}));
             }
             let code = format!("code-{}", issued.challenges.len());
-            issued.challenges.insert(code.clone(), get(&query, "code_challenge"));
+            issued
+                .challenges
+                .insert(code.clone(), get(&query, "code_challenge"));
             let back = Url::parse_with_params(
                 &get(&query, "redirect_uri"),
-                [("code", code), ("state", get(&query, "state")), ("iss", format!("{base}/{issuer}"))],
+                [
+                    ("code", code),
+                    ("state", get(&query, "state")),
+                    ("iss", format!("{base}/{issuer}")),
+                ],
             );
             reply(302, &[("location", back.unwrap().into())], &json!({}))
         }

@@ -25,17 +25,29 @@ async fn a_token_is_renewed_before_it_ends() {
     let authorizer = world.authorizer(AuthorizationConfig::default());
     assert_eq!(world.call(&authorizer).await, Ok(200));
     world.pass(69);
-    assert_eq!(text(authorizer.token().await.unwrap()).as_deref(), Some("one-token-1"));
+    assert_eq!(
+        text(authorizer.token().await.unwrap()).as_deref(),
+        Some("one-token-1")
+    );
     world.pass(1);
-    assert_eq!(text(authorizer.token().await.unwrap()).as_deref(), Some("one-token-2"));
+    assert_eq!(
+        text(authorizer.token().await.unwrap()).as_deref(),
+        Some("one-token-2")
+    );
     let renewed = &world.forms("/one/token")[1];
     assert_eq!(renewed["grant_type"], "refresh_token");
     assert_eq!(renewed["refresh_token"], "one-refresh-1");
     assert_eq!(renewed["resource"], world.mcp().to_string());
     // The next refresh token is used from then on.
     world.pass(100);
-    assert_eq!(text(authorizer.token().await.unwrap()).as_deref(), Some("one-token-3"));
-    assert_eq!(world.forms("/one/token")[2]["refresh_token"], "one-refresh-2");
+    assert_eq!(
+        text(authorizer.token().await.unwrap()).as_deref(),
+        Some("one-token-3")
+    );
+    assert_eq!(
+        world.forms("/one/token")[2]["refresh_token"],
+        "one-refresh-2"
+    );
     assert_eq!(world.forms("/one/authorize").len(), 1);
 }
 
@@ -66,11 +78,17 @@ async fn tokens_outlive_the_process_sealed() {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes);
-        assert!(!text.contains("one-token") && !text.contains("one-refresh"), "{text}");
+        assert!(
+            !text.contains("one-token") && !text.contains("one-refresh"),
+            "{text}"
+        );
         assert!(!path.display().to_string().contains("tracker"));
     }
     let again = kept(&world, directory.path(), KEY, "demo/tracker");
-    assert_eq!(text(again.token().await.unwrap()).as_deref(), Some("one-token-1"));
+    assert_eq!(
+        text(again.token().await.unwrap()).as_deref(),
+        Some("one-token-1")
+    );
     assert_eq!(world.call(&again).await, Ok(200));
     assert_eq!(world.forms("/one/authorize").len(), 1);
     // Another tool has no part in it, and another key opens nothing.

@@ -663,7 +663,10 @@ async fn what_could_not_be_compared_in_time_is_told() {
     let trigger = json!({"event": "tools/call", "match": {"arguments.text": {"regex": slow}}});
     let extractor = json!({"name": "found", "source": "request", "type": "regex", "selector": format!("({slow})")});
     for (phase, reason) in [
-        (json!({"name": "before", "state": state, "trigger": trigger}), "tools/call: "),
+        (
+            json!({"name": "before", "state": state, "trigger": trigger}),
+            "tools/call: ",
+        ),
         (
             json!({"name": "before", "state": state, "trigger": {"event": "tools/list"}, "extractors": [extractor]}),
             "tools/call: the extractor `found`",
@@ -672,11 +675,17 @@ async fn what_could_not_be_compared_in_time_is_told() {
         let stage = Stage::http(of_phases(&json!([phase, {"name": "after"}]))).await;
         let mut http = Http::initialized(&stage.url, json!({})).await;
         let answer = http
-            .call("tools/call", json!({"name": "add", "arguments": {"text": text}}))
+            .call(
+                "tools/call",
+                json!({"name": "add", "arguments": {"text": text}}),
+            )
             .await;
         assert_eq!(answer["result"]["content"][0]["text"], "added");
         let report = stage.finish().await;
-        let unseen = report.unseen.iter().find(|unseen| unseen.kind == UnseenKind::NotCompared);
+        let unseen = report
+            .unseen
+            .iter()
+            .find(|unseen| unseen.kind == UnseenKind::NotCompared);
         let unseen = unseen.unwrap_or_else(|| panic!("{:?}", report.unseen));
         assert!(unseen.excerpt.starts_with(reason), "{unseen:?}");
         assert!(!unseen.judged_as_text);

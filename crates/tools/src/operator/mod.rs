@@ -48,8 +48,8 @@ pub use cluster::KubernetesConfig;
 use fields::{EGRESS, OPERATOR};
 use proofhouse_manifest::interpolate::Sealed;
 use reader::OperatorReader;
-pub use servers::{McpOauthConfig, McpOauthTool};
 pub use schema::{json_schema, reference};
+pub use servers::{McpOauthConfig, McpOauthTool};
 pub use webhooks::{WebhookConfig, WebhookSource};
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.

@@ -68,7 +68,9 @@ pub(super) fn read<'s>(
         }
         Some(())
     });
-    oauth.tokens = fields.read("tokens", |reader, node| reader.text(node).map(PathBuf::from));
+    oauth.tokens = fields.read("tokens", |reader, node| {
+        reader.text(node).map(PathBuf::from)
+    });
     oauth.token_key_file = fields.read("token_key_file", |reader, node| {
         reader.text(node).map(PathBuf::from)
     });
@@ -96,10 +98,7 @@ pub(super) fn read<'s>(
     (variables, oauth)
 }
 
-fn read_tool<'s>(
-    node: NodeRef<'s>,
-    reader: &mut OperatorReader<'s, '_>,
-) -> Option<McpOauthTool> {
+fn read_tool<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Option<McpOauthTool> {
     let before = reader.findings();
     let mut block = Block::new(reader.fields(node, &MCP_OAUTH)?);
     let mut config = AuthorizationConfig {
@@ -129,7 +128,11 @@ fn read_tool<'s>(
             if config.client_id.is_none() {
                 reader.error("OC-004", lacks("a `client_id`"), None);
             } else if config.client_secret.is_none() && config.key.is_none() {
-                reader.error("OC-004", lacks("a `client_secret` or a `private_key`"), None);
+                reader.error(
+                    "OC-004",
+                    lacks("a `client_secret` or a `private_key`"),
+                    None,
+                );
             }
             AuthorizationGrant::ClientCredentials
         }

@@ -281,7 +281,11 @@ impl ToolTask {
             let session = self
                 .session_for(found.backend, &found.runtime, &call)
                 .await?;
-            preview_by(|preview| session.preview(preview), &call, &inner.environment)
+            preview_by(
+                |preview| session.preview(preview),
+                &call,
+                &inner.environment,
+            )
         };
         match shown.await {
             Ok(shown) => Ok(secrets.redact_value(shown)),

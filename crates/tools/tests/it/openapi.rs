@@ -818,7 +818,10 @@ async fn a_large_description_is_searched_and_called() {
     }
     // Whoever knows an operation need not search: agents call it by its name, with what they bind.
     call(&task, "read_77", json!({"size": 1})).await.unwrap();
-    let named = task.actions_named(&["read_77".to_owned(), "nope".to_owned()], CancellationToken::new());
+    let named = task.actions_named(
+        &["read_77".to_owned(), "nope".to_owned()],
+        CancellationToken::new(),
+    );
     let named = named.await.unwrap();
     assert_eq!(named.len(), 1);
 }
@@ -829,12 +832,20 @@ async fn what_is_bound_goes_only_to_operations_that_have_it() {
     let task = derived(&server, json!({}));
     let invocation = |action: &str, bound: &[&str]| Invocation {
         action: action.to_owned(),
-        arguments: json!({"size": 1, "owner": "acme"}).as_object().unwrap().clone(),
+        arguments: json!({"size": 1, "owner": "acme"})
+            .as_object()
+            .unwrap()
+            .clone(),
         bound: bound.iter().map(|name| (*name).to_owned()).collect(),
         ..Invocation::default()
     };
-    task.carry_out(invocation("read_77", &["owner"])).await.unwrap();
-    let error = task.carry_out(invocation("read_77", &[])).await.unwrap_err();
+    task.carry_out(invocation("read_77", &["owner"]))
+        .await
+        .unwrap();
+    let error = task
+        .carry_out(invocation("read_77", &[]))
+        .await
+        .unwrap_err();
     assert_eq!(error.failure, ActionFailure::Arguments, "{error}");
 }
 
@@ -871,10 +882,16 @@ async fn a_description_may_be_in_several_documents() {
     call(&task, "pets", json!({"size": 3})).await.unwrap();
     assert!(call(&task, "pets", json!({"size": "x"})).await.is_err());
     let seen = server.seen();
-    let pets = seen.iter().find(|request| request.starts_with("GET /v1/paths/pets.json "));
+    let pets = seen
+        .iter()
+        .find(|request| request.starts_with("GET /v1/paths/pets.json "));
     assert!(pets.unwrap().contains("k-secret"));
     // Another server does not get what the manifest sends to the first.
-    assert!(!elsewhere.seen()[0].contains("k-secret"), "{:?}", elsewhere.seen());
+    assert!(
+        !elsewhere.seen()[0].contains("k-secret"),
+        "{:?}",
+        elsewhere.seen()
+    );
 }
 
 #[tokio::test]
@@ -885,14 +902,21 @@ async fn documents_beside_the_manifest_stay_beside_it() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    std::fs::write(directory.path().join("secret.yaml"), "Size: {name: leak, in: query}\n").unwrap();
+    std::fs::write(
+        directory.path().join("secret.yaml"),
+        "Size: {name: leak, in: query}\n",
+    )
+    .unwrap();
     write(
         "api/openapi.yaml",
         "openapi: 3.1.0\nservers: [{url: 'http://127.0.0.1:1'}]\npaths:\n  /a: {get: {operationId: a, parameters: \
          [{$ref: '../common.yaml#/Size'}]}}\n  /b: {get: {operationId: b, parameters: [{$ref: '../../secret.yaml#/Size'}]}}\n  \
          /c: {get: {operationId: c, parameters: [{$ref: 'file:///etc/passwd'}]}}\n",
     );
-    write("common.yaml", "Size: {name: size, in: query, schema: {type: integer}}\n");
+    write(
+        "common.yaml",
+        "Size: {name: size, in: query, schema: {type: integer}}\n",
+    );
     let environment = environment_of(json!({})).with_base(&directory.path().join("tool"));
     let task = task_of("openapi: {url: ./api/openapi.yaml}", environment);
     assert_eq!(names(&task).await, ["a"]);
@@ -904,11 +928,22 @@ async fn an_empty_list_says_why() {
     let unusable = json!({"openapi": "3.1.0", "paths": {"/a": {"get": {"parameters": [{"$ref": "#/nowhere"}]}}}});
     for (description, more, reason) in [
         (&nothing, "", "the OpenAPI description has no operation"),
-        (&unusable, "", "none of the 1 operations of the OpenAPI description can be called; for example: `get_a`: `$ref: #/nowhere`"),
-        (&large(3), ", include: [nobody]", "`include` and `exclude` of the manifest leave none of the 3 operations"),
+        (
+            &unusable,
+            "",
+            "none of the 1 operations of the OpenAPI description can be called; for example: `get_a`: `$ref: #/nowhere`",
+        ),
+        (
+            &large(3),
+            ", include: [nobody]",
+            "`include` and `exclude` of the manifest leave none of the 3 operations",
+        ),
     ] {
         let server = serve(description, ok).await;
-        let block = format!("openapi: {{url: \"http://127.0.0.1:{}/api\"{more}}}", server.port);
+        let block = format!(
+            "openapi: {{url: \"http://127.0.0.1:{}/api\"{more}}}",
+            server.port
+        );
         let task = task_of(&block, environment_of(json!({})));
         assert!(names(&task).await.is_empty());
         let why = task.why_none(CancellationToken::new()).await.unwrap();
@@ -941,7 +976,10 @@ async fn a_preview_shows_the_request_of_an_operation() {
     let task = task_of(&block, environment_of(json!({"key": "k-secret"})));
     let shown = task.preview_request(Invocation {
         action: "feed".to_owned(),
-        arguments: json!({"id": "a/b", "q": "x y", "body": {"n": 1}}).as_object().unwrap().clone(),
+        arguments: json!({"id": "a/b", "q": "x y", "body": {"n": 1}})
+            .as_object()
+            .unwrap()
+            .clone(),
         ..Invocation::default()
     });
     let shown = shown.await.unwrap();

@@ -7,17 +7,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proofhouse_manifest::interpolate::Root;
 use proofhouse_manifest::{Bundle, Receive, Tool};
+use proofhouse_source::DiagnosticSeverity;
 use proofhouse_tools::allow_list::AllowList;
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::receive::filter::{AllowedValues, CompiledFilter, ParameterTypes};
 use proofhouse_tools::receive::message::compose;
-use proofhouse_tools::receive::{Discard, EventListener};
 use proofhouse_tools::receive::poll::{PollState, step};
 use proofhouse_tools::receive::subscription::{
     ChannelRequest, Subscribed, Unsubscribed, subscribe, unsubscribe,
 };
+use proofhouse_tools::receive::{Discard, EventListener};
 use proofhouse_tools::runtime::{Environment, Runtimes, TokenError, TokenSource, ToolTask};
-use proofhouse_source::DiagnosticSeverity;
 use proofhouse_wire::CancellationToken;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
@@ -161,17 +161,15 @@ fn environment() -> Environment {
     Environment::new(json!({"api_key": "sk-1"}), || {
         "2026-01-01T12:00:00.000Z".to_owned()
     })
-    .with(Root::Runtime, json!({"api_root": "https://agents.example.com"}))
+    .with(
+        Root::Runtime,
+        json!({"api_root": "https://agents.example.com"}),
+    )
     .with(Root::Agent, json!({"namespace": "demo"}))
     .with_tokens(Arc::new(Google))
 }
 
-async fn invoke(
-    internet: &Internet,
-    tool: Arc<Tool>,
-    action: &str,
-    arguments: Value,
-) -> Value {
+async fn invoke(internet: &Internet, tool: Arc<Tool>, action: &str, arguments: Value) -> Value {
     let runtimes = Runtimes::new(&limits(), internet.egress.clone()).unwrap();
     let task = ToolTask::new(tool, environment(), runtimes, limits());
     let arguments: Map<String, Value> = arguments.as_object().unwrap().clone();
@@ -228,7 +226,10 @@ actions:
     let lower = sent.to_lowercase();
     assert!(lower.contains("host: api.example.com\r\n"), "{sent}");
     assert!(sent.contains("Bearer sk-1"), "{sent}");
-    assert!(sent.ends_with(r##"{"text":"hi","channel":"#general"}"##), "{sent}");
+    assert!(
+        sent.ends_with(r##"{"text":"hi","channel":"#general"}"##),
+        "{sent}"
+    );
 }
 
 const WEBHOOK: &str = r#"parameters:
@@ -279,7 +280,10 @@ fn webhook() {
 #[tokio::test]
 async fn subscription() {
     let internet = Internet::start(&[
-        ("POST /drive/v3/changes/watch ", r#"{"resourceId": "r-9", "expiration": "1767276000000"}"#),
+        (
+            "POST /drive/v3/changes/watch ",
+            r#"{"resourceId": "r-9", "expiration": "1767276000000"}"#,
+        ),
         ("POST /drive/v3/channels/stop ", "{}"),
     ])
     .await;
@@ -327,11 +331,22 @@ events:
     let Subscribed::Active(active) = opened else {
         unreachable!("{opened:?}");
     };
-    let closed = unsubscribe(&internet.client(), &block, &listener, &opening, &active.response).await;
+    let closed = unsubscribe(
+        &internet.client(),
+        &block,
+        &listener,
+        &opening,
+        &active.response,
+    )
+    .await;
     assert_eq!(closed, Unsubscribed::Gone);
     let sent = internet.requests();
     assert!(sent[0].contains("Bearer ya29.token"), "{}", sent[0]);
-    assert!(sent[0].contains("/v1/webhooks/events/google_docs"), "{}", sent[0]);
+    assert!(
+        sent[0].contains("/v1/webhooks/events/google_docs"),
+        "{}",
+        sent[0]
+    );
     assert!(sent[1].contains(r#""resourceId":"r-9""#), "{}", sent[1]);
 }
 
@@ -369,10 +384,30 @@ events:
     let at = |text: &str| text.parse::<Timestamp>().unwrap();
     let client = internet.client();
     let state = PollState::default();
-    let first = step(&client, &block, &listener, &state, at("2026-01-01T12:00:00Z"), 0.5).await;
+    let first = step(
+        &client,
+        &block,
+        &listener,
+        &state,
+        at("2026-01-01T12:00:00Z"),
+        0.5,
+    )
+    .await;
     assert!(first.problem.is_none(), "{:?}", first.problem);
-    let second = step(&client, &block, &listener, &first.state, at("2026-01-01T13:00:00Z"), 0.5).await;
-    let titles: Vec<&Value> = second.items.iter().map(|item| &item.item["title"]).collect();
+    let second = step(
+        &client,
+        &block,
+        &listener,
+        &first.state,
+        at("2026-01-01T13:00:00Z"),
+        0.5,
+    )
+    .await;
+    let titles: Vec<&Value> = second
+        .items
+        .iter()
+        .map(|item| &item.item["title"])
+        .collect();
     assert_eq!(titles, ["New"]);
     assert!(internet.requests()[0].contains("Bearer sk-1"));
 }

@@ -130,7 +130,9 @@ async fn log_in_one(
     let port = configured.map_or(0, |configured| configured.redirect_port);
     let shown = printable_line(name).to_string();
     let consent = LoopbackConsent::listen(port, move |url| {
-        talk(&format!("{shown}: open this address in a browser and agree:\n{url}"));
+        talk(&format!(
+            "{shown}: open this address in a browser and agree:\n{url}"
+        ));
     });
     let consent = Arc::new(consent?);
     Ok(operator.log_in(located, consent).await?)

@@ -183,7 +183,8 @@ impl Poster {
                 .client
                 .send(method.clone(), &self.url, headers, body.clone());
             let response = sending.await?;
-            if challenges >= MAX_CHALLENGES || !self.is_challenged(&response, token.as_ref()).await {
+            if challenges >= MAX_CHALLENGES || !self.is_challenged(&response, token.as_ref()).await
+            {
                 return Ok(response);
             }
             challenges += 1;

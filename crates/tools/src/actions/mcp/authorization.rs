@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use proofhouse_manifest::Tool;
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_mcp_auth::{
-    AuthorizationConfig, AuthorizationError, AutomaticConsent, Authorizer, Consent, NoConsent,
+    AuthorizationConfig, AuthorizationError, Authorizer, AutomaticConsent, Consent, NoConsent,
     SecretText, TokenVault, UnixSeconds,
 };
 use proofhouse_wire::client::Client;

@@ -69,7 +69,10 @@ impl Endpoint {
         let url = template.render(&scope)?;
         scope.check_hosts(url.expose())?;
         // A manifest that sends credentials of its own gets no others.
-        let has_own = block.headers.iter().any(|header| header.name == AUTHORIZATION);
+        let has_own = block
+            .headers
+            .iter()
+            .any(|header| header.name == AUTHORIZATION);
         let authorizer = authorization.filter(|_| !has_own);
         let authorizer = authorizer.and_then(|(authorization, client)| {
             authorization.authorizer(&call.tool, url.expose(), client)

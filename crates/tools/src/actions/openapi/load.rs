@@ -15,7 +15,7 @@ use crate::runtime::{ActionCall, ActionError, ActionFailure, Environment};
 use proofhouse_manifest::interpolate::{Root, Sealed, TemplateReference, UrlTemplate};
 use proofhouse_manifest::{DescriptionPlace, OpenApi};
 use proofhouse_openapi::{
-    DocumentBundle, DescriptionError, MAX_BYTES, OpenApiDescription, read, refers_out,
+    DescriptionError, DocumentBundle, MAX_BYTES, OpenApiDescription, read, refers_out,
 };
 
 /// The directory of the manifest as a URL, so that references between files are followed as those between URLs are. No
@@ -110,10 +110,13 @@ async fn other(
                 },
                 ..api.clone()
             };
-            let fetched = fetch_url(client, DocumentPlace::Known(place), &own, call, environment).await;
+            let fetched =
+                fetch_url(client, DocumentPlace::Known(place), &own, call, environment).await;
             fetched.map(|(bytes, _)| bytes).map_err(named)
         }
-        _ => Err(named(unusable("only http, https and files beside the manifest can be read"))),
+        _ => Err(named(unusable(
+            "only http, https and files beside the manifest can be read",
+        ))),
     }
 }
 
@@ -122,7 +125,9 @@ fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     let text = String::from(url);
-    text.strip_prefix(BESIDE_MANIFEST).map(str::to_owned).unwrap_or(text)
+    text.strip_prefix(BESIDE_MANIFEST)
+        .map(str::to_owned)
+        .unwrap_or(text)
 }
 
 fn unusable(reason: &str) -> ActionError {
@@ -146,7 +151,14 @@ async fn fetch(
     call: &ActionCall,
     environment: &Environment,
 ) -> Result<(Bytes, Url), ActionError> {
-    fetch_url(client, DocumentPlace::Template(template), api, call, environment).await
+    fetch_url(
+        client,
+        DocumentPlace::Template(template),
+        api,
+        call,
+        environment,
+    )
+    .await
 }
 
 async fn fetch_url(
