@@ -16,6 +16,7 @@ mod digest;
 pub mod discover;
 mod endpoint;
 pub mod headers;
+pub mod login;
 mod mcp_config;
 pub mod models;
 mod notice;
