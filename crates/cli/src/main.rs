@@ -14,7 +14,6 @@ mod interrupt;
 mod listen_address;
 mod live;
 mod notices;
-mod oauth;
 mod output;
 mod planted;
 mod progress;

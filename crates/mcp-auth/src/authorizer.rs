@@ -18,7 +18,7 @@ use crate::metadata::shown;
 use crate::pkce::Pkce;
 use crate::scopes;
 use crate::secret::{SecretText, exposed};
-use crate::token::{Form, GrantedToken, JWT_BEARER, TokenHttp, host};
+use crate::token::{GrantedToken, JWT_BEARER, TokenForm, TokenHttp, host};
 use crate::vault::TokenVault;
 
 /// The time in seconds since 1970.
@@ -304,7 +304,7 @@ impl Shared {
             return Ok(false);
         };
         let now = (self.clock)();
-        let mut form = Form::grant("refresh_token");
+        let mut form = TokenForm::grant("refresh_token");
         form.add_secret("refresh_token", refresh_token);
         if let Some(resource) = &held.resource {
             form.add("resource", resource);
@@ -369,17 +369,17 @@ impl Shared {
                     .await?
             }
             AuthorizationGrant::ClientCredentials => {
-                let form = Form::grant("client_credentials");
+                let form = TokenForm::grant("client_credentials");
                 self.by_form(form, &found, &client, &scopes).await?
             }
             AuthorizationGrant::JwtBearer { assertion } => {
-                let mut form = Form::grant(JWT_BEARER);
+                let mut form = TokenForm::grant(JWT_BEARER);
                 form.add_secret("assertion", assertion);
                 self.by_form(form, &found, &client, &scopes).await?
             }
             AuthorizationGrant::CrossApp(access) => {
                 let assertion = self.exchange(access, &found, &scopes).await?;
-                let mut form = Form::grant(JWT_BEARER);
+                let mut form = TokenForm::grant(JWT_BEARER);
                 form.add_secret("assertion", &assertion);
                 self.by_form(form, &found, &client, &scopes).await?
             }
@@ -476,7 +476,7 @@ impl Shared {
         }
         let back = self.consent.ask(&url).await?;
         let code = code_of(&back, &pkce.state, server.says_issuer, &server.issuer)?;
-        let mut form = Form::grant("authorization_code");
+        let mut form = TokenForm::grant("authorization_code");
         form.add_secret("code", &code);
         form.add("redirect_uri", redirect_uri);
         form.add_secret("code_verifier", &SecretText::new(pkce.verifier));
@@ -489,7 +489,7 @@ impl Shared {
     /// A grant that needs no person.
     async fn by_form(
         &self,
-        mut form: Form,
+        mut form: TokenForm,
         found: &Discovered,
         client: &KnownClient,
         scopes: &[String],
@@ -503,7 +503,7 @@ impl Shared {
 
     async fn request(
         &self,
-        mut form: Form,
+        mut form: TokenForm,
         found: &Discovered,
         client: &KnownClient,
     ) -> Result<GrantedToken, AuthorizationError> {
@@ -521,7 +521,7 @@ impl Shared {
         found: &Discovered,
         scopes: &[String],
     ) -> Result<SecretText, AuthorizationError> {
-        let mut form = Form::grant("urn:ietf:params:oauth:grant-type:token-exchange");
+        let mut form = TokenForm::grant("urn:ietf:params:oauth:grant-type:token-exchange");
         form.add(
             "requested_token_type",
             "urn:ietf:params:oauth:token-type:id-jag",

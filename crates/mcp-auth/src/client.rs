@@ -8,7 +8,7 @@ use crate::error::AuthorizationError;
 use crate::metadata::ServerMetadata;
 use crate::secret::{SecretText, exposed};
 use crate::signing_key::SigningKey;
-use crate::token::{Form, TokenHttp};
+use crate::token::{TokenForm, TokenHttp};
 
 /// How long the id or the secret of a client may be.
 const MAX_CREDENTIAL: usize = 8 << 10;
@@ -228,7 +228,7 @@ impl KnownClient {
     /// Adds what shows a token endpoint who the client is.
     pub(crate) fn identify(
         &self,
-        form: &mut Form,
+        form: &mut TokenForm,
         key: Option<&SigningKey>,
         now: u64,
     ) -> Result<(), AuthorizationError> {

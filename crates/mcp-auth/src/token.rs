@@ -64,14 +64,14 @@ pub fn basic_credentials(id: &str, secret: &str) -> String {
 
 /// A form on its way to a token endpoint.
 #[derive(Debug, Default)]
-pub(crate) struct Form {
+pub(crate) struct TokenForm {
     fields: Vec<(&'static str, String)>,
     /// What must not come back in an error.
     secrets: Vec<SecretText>,
     pub(crate) basic: Option<(String, SecretText)>,
 }
 
-impl Form {
+impl TokenForm {
     pub(crate) fn grant(kind: &str) -> Self {
         let mut form = Self::default();
         form.add("grant_type", kind);
@@ -146,7 +146,11 @@ impl TokenHttp {
     }
 
     /// Asks a token endpoint.
-    pub(crate) async fn ask(&self, url: &Url, form: Form) -> Result<Value, AuthorizationError> {
+    pub(crate) async fn ask(
+        &self,
+        url: &Url,
+        form: TokenForm,
+    ) -> Result<Value, AuthorizationError> {
         let mut headers = HeaderMap::new();
         headers.insert("accept", HeaderValue::from_static("application/json"));
         headers.insert(

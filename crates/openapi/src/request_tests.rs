@@ -106,11 +106,7 @@ fn no_value_leaves_its_place() {
         json!([]),
     ] {
         let made = url_of("/a/{id}/b", &in_path, &json!({"id": value}));
-        assert!(
-            made.unwrap_err()
-                .starts_with("bad_arguments: `id` is refused"),
-            "{value}"
-        );
+        assert!(made.unwrap_err().starts_with("`id` is refused"), "{value}");
     }
     assert!(url_of("/a/{id}.{id}", &in_path, &json!({"id": ""})).is_err());
     assert!(url_of("/.{id}", &in_path, &json!({"id": "."})).is_err());

@@ -16,8 +16,10 @@ use proofhouse_campaign::outcome::{ControlState, RunCondition};
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
 use proofhouse_range::{
-    ActorEndpoint, DeliveryModifiers, Ending, RunHandle, RunOptions, RunReport, run,
+    ActorEndpoint, ClientAuthorization, DeliveryModifiers, Ending, RunHandle, RunOptions,
+    RunReport, run,
 };
+use proofhouse_subjects::client_authorization::client_authorization;
 use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::write_files::same_file;
@@ -28,13 +30,13 @@ use crate::generation_options::GenerationOptions;
 use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;
 use crate::notices;
-use crate::oauth;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::planted::Planted;
 use crate::report::attack::{self, JudgedAttack};
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::interruptible;
+use crate::tools::options::read_settings;
 use crate::written_files::{WholeFile, cannot_write, create_trace};
 
 /// How long leaving at once may take.
@@ -370,6 +372,18 @@ impl AttackCommand {
         Ok(secrets)
     }
 
+    fn authorization(&self) -> Result<Option<ClientAuthorization>, CommandError> {
+        let Some(path) = &self.oauth else {
+            return Ok(None);
+        };
+        let authorization = client_authorization(read_settings("--oauth", path)?, |url| {
+            talk(&format!("open this address in a browser and agree:\n{url}"));
+        });
+        authorization
+            .map(Some)
+            .map_err(|error| CommandError::usage(format!("--oauth {}: {error}", shown_path(path))))
+    }
+
     fn options(&self, document: &Document) -> Result<RunOptions, CommandError> {
         let headers = self.endpoints.headers()?;
         let secrets = self.secrets(&headers)?;
@@ -389,10 +403,7 @@ impl AttackCommand {
             check_origin: !self.any_origin,
             new_threads: true,
             headers,
-            authorization: match &self.oauth {
-                Some(path) => Some(oauth::authorization(path)?),
-                None => None,
-            },
+            authorization: self.authorization()?,
             secrets,
             semantic: self.semantic.evaluator()?,
             generation: self.generation.provider()?,

@@ -112,6 +112,15 @@ impl Caller {
         matches!(self.proof, CallerCredential::None)
     }
 
+    /// What is remembered of a caller who was let in: the hash of the key or of the session, and nothing where nobody is asked.
+    pub(crate) fn hash(&self) -> String {
+        match &self.proof {
+            CallerCredential::None => String::new(),
+            CallerCredential::Key { hash, .. } => hash.clone(),
+            CallerCredential::Session(held) => keys::digest(held),
+        }
+    }
+
     /// What tells the repeated requests of this caller from those of others. It is no secret of a key, but nobody else knows it.
     pub(crate) fn repeats(&self) -> &str {
         match &self.proof {

@@ -160,7 +160,7 @@ impl StreamReader {
         if self.checked.elapsed() < CHECK {
             return true;
         }
-        let hash = self.caller.hash().to_owned();
+        let hash = self.caller.hash();
         let streams = &self.api.streams;
         // Many streams of one key ask once.
         let found = if streams.is_believed(&hash) {

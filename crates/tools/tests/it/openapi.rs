@@ -818,10 +818,8 @@ async fn a_large_description_is_searched_and_called() {
     }
     // Whoever knows an operation need not search: agents call it by its name, with what they bind.
     call(&task, "read_77", json!({"size": 1})).await.unwrap();
-    let named = task.actions_named(
-        &["read_77".to_owned(), "nope".to_owned()],
-        CancellationToken::new(),
-    );
+    let wanted = ["read_77".to_owned(), "nope".to_owned()];
+    let named = task.actions_named(&wanted, CancellationToken::new());
     let named = named.await.unwrap();
     assert_eq!(named.len(), 1);
 }

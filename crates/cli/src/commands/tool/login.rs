@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use proofhouse_mcp_auth::LoopbackConsent;
-use proofhouse_subjects::operator::Operator;
-use proofhouse_subjects::tool_manifests::Located;
+use proofhouse_subjects::login::{self, AnnounceLogin};
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
 
@@ -53,37 +51,35 @@ impl ToolLogin {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let tools = manifests::tools(std::slice::from_ref(&self.manifest))?;
         let operator = self.operator.operator()?;
-        let authorization = operator.authorization();
-        if !authorization.keeps() {
-            return Err(CommandError::cannot_run(
-                "the tokens would be lost at once; name a directory for them in `mcp.tokens` of the operator's file \
-                 (--settings)",
+        let configured = login::configured(&operator, &tools)
+            .map_err(|error| CommandError::cannot_run(error.to_string()))?;
+        let announce: AnnounceLogin = Arc::new(|tool, url| {
+            let tool = printable_line(tool);
+            talk(&format!(
+                "{tool}: open this address in a browser and agree:\n{url}"
             ));
-        }
-        let configured: Vec<&Located> = tools
-            .iter()
-            .filter(|located| authorization.of(&located.tool).is_some())
-            .collect();
-        if configured.is_empty() {
-            return Err(CommandError::cannot_run(
-                "the operator's file (--settings) has none of these tools below `mcp.oauth`",
-            ));
-        }
+        });
         let cancel = CancellationToken::new();
         let done = until_interrupted(&cancel, async {
             tokio::select! {
                 () = cancel.cancelled() => Vec::new(),
-                done = log_in(&operator, &configured) => done,
+                done = login::log_in(&operator, &configured, &announce) => done,
             }
         })?;
         let done = done.whole()?;
-        let all_in = done.len() == configured.len();
-        self.print(&done)?;
-        Ok(if all_in {
-            Exit::Success
+        let mut logged_in = Vec::new();
+        for (tool, result) in done {
+            match result {
+                Ok(server) => logged_in.push((tool, server)),
+                Err(error) => complain(&printable_line(&format!("{tool}: {error}"))),
+            }
+        }
+        self.print(&logged_in)?;
+        if logged_in.len() == configured.len() {
+            Ok(Exit::Success)
         } else {
-            Exit::CannotRun
-        })
+            Ok(Exit::CannotRun)
+        }
     }
 
     fn print(&self, done: &[(String, String)]) -> Result<(), CommandError> {
@@ -106,34 +102,4 @@ impl ToolLogin {
             }
         }
     }
-}
-
-/// Logs in one tool after the other; those that are logged in, with their servers.
-async fn log_in(operator: &Operator, tools: &[&Located]) -> Vec<(String, String)> {
-    let mut done = Vec::new();
-    for located in tools {
-        let name = format!("{}/{}", located.tool.namespace, located.tool.name);
-        match log_in_one(operator, located, &name).await {
-            Ok(server) => done.push((name, server)),
-            Err(error) => complain(&printable_line(&format!("{name}: {error}"))),
-        }
-    }
-    done
-}
-
-async fn log_in_one(
-    operator: &Operator,
-    located: &Located,
-    name: &str,
-) -> Result<String, Box<dyn std::error::Error>> {
-    let configured = operator.authorization().of(&located.tool);
-    let port = configured.map_or(0, |configured| configured.redirect_port);
-    let shown = printable_line(name).to_string();
-    let consent = LoopbackConsent::listen(port, move |url| {
-        talk(&format!(
-            "{shown}: open this address in a browser and agree:\n{url}"
-        ));
-    });
-    let consent = Arc::new(consent?);
-    Ok(operator.log_in(located, consent).await?)
 }

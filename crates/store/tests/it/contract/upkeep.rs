@@ -72,6 +72,8 @@ pub(crate) async fn every_kind_ends(place: Arc<Place>) {
     store.append_trace("new", entries).await.unwrap();
     for (number, expires_at) in [(0, Some(1)), (1, None)] {
         let key = NewApiKey {
+            namespaces: None,
+            holder: None,
             id: format!("k{number}"),
             name: "key".to_owned(),
             hash: format!("h{number}"),
