@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// A kind of file that people write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
+pub enum RecognizedFile {
     /// A threat document.
     ThreatDocument,
     /// Labelled cases of one.
@@ -27,7 +27,7 @@ pub enum FileKind {
     Configuration,
 }
 
-impl FileKind {
+impl RecognizedFile {
     /// The kind of a file, if it is of one.
     fn of(path: &Path, text: &str) -> Option<Self> {
         if is_cases_file(path) {
@@ -89,17 +89,17 @@ pub struct WrongFileKind {
     /// The file.
     pub file: String,
     /// What it is.
-    pub kind: FileKind,
+    pub kind: RecognizedFile,
     /// What it should be.
     pub wanted: WantedFiles,
 }
 
 impl WantedFiles {
-    fn takes(self, kind: FileKind) -> bool {
+    fn takes(self, kind: RecognizedFile) -> bool {
         match kind {
-            FileKind::ThreatDocument => self == Self::ThreatDocuments,
-            FileKind::AgentManifest | FileKind::ToolManifest => self == Self::Manifests,
-            FileKind::LabelledCases | FileKind::Configuration => false,
+            RecognizedFile::ThreatDocument => self == Self::ThreatDocuments,
+            RecognizedFile::AgentManifest | RecognizedFile::ToolManifest => self == Self::Manifests,
+            RecognizedFile::LabelledCases | RecognizedFile::Configuration => false,
         }
     }
 
@@ -120,7 +120,7 @@ impl WantedFiles {
             let Ok(text) = FileInput::File(path.clone()).read(MAX_BYTES) else {
                 continue;
             };
-            if let Some(kind) = FileKind::of(path, &text)
+            if let Some(kind) = RecognizedFile::of(path, &text)
                 && !self.takes(kind)
             {
                 return Err(WrongFileKind {

@@ -31,6 +31,7 @@ pub mod matchable;
 pub mod message_origin;
 pub mod outcome;
 pub mod plan;
+pub mod planted;
 pub mod preflight;
 pub mod probes;
 pub mod replay;

@@ -6,6 +6,7 @@ use proofhouse_campaign::load::LoadError;
 use proofhouse_subjects::agent_setup::{InputError, SetupError};
 use proofhouse_subjects::call_trace::TraceError;
 use proofhouse_subjects::{Notice, SubjectOpenError};
+use proofhouse_wire::run_files::TraceFileError;
 use proofhouse_wire::write_files::WriteError;
 
 use crate::output::{CommandError, complain, printable_line, shown_path, talk};
@@ -67,6 +68,12 @@ impl From<WrongFileKind> for CommandError {
 
 impl From<TraceError> for CommandError {
     fn from(error: TraceError) -> Self {
+        Self::of(&error, false)
+    }
+}
+
+impl From<TraceFileError> for CommandError {
+    fn from(error: TraceFileError) -> Self {
         Self::of(&error, false)
     }
 }

@@ -76,21 +76,6 @@ impl TraceOptions {
     }
 }
 
-/// Why a trace could not be judged to its end. A file without one good line is no trace.
-pub(crate) fn failure(
-    format: Format,
-    summary: &ReadSummary,
-    error: Option<&str>,
-) -> Option<String> {
-    if let Some(error) = error {
-        return Some(error.to_owned());
-    }
-    let nothing = summary.messages == 0 && summary.skipped() > 0;
-    nothing.then(|| {
-        format!("no line could be read as one of the format `{format}`; --from names another")
-    })
-}
-
 /// The traces behind paths, in order, directories sorted by name.
 pub(crate) fn find(
     paths: &[PathBuf],

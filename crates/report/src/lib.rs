@@ -1,12 +1,15 @@
 //! Reports: what a campaign found, for people and for programs. Each is a pure function to one text.
 //!
 //! Beside them: what a plan [would do](listing), why a campaign [stopped before it began](preflight), and what a comparison
-//! [can find](power).
+//! [can find](power). And what other commands found, for programs: [findings] in files that people write, [scan]s of
+//! traces, [why](explain_verdict) indicators judged as they did, and [replay]ed runs.
 //!
 //! Everything in a result comes from outside: documents, subjects, models. Each format escapes what its
 //! readers could take for their own, shows what cannot be seen, and cuts what is long.
 
 pub mod conversation;
+pub mod explain_verdict;
+pub mod findings;
 mod github;
 mod html;
 mod json;
@@ -16,8 +19,10 @@ mod markdown;
 pub mod power;
 pub mod preflight;
 pub mod quoting;
+pub mod replay;
 mod sarif;
 pub mod sarif_log;
+pub mod scan;
 mod terminal;
 mod text;
 mod view;

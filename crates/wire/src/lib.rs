@@ -21,6 +21,7 @@ mod orphan_processes;
 mod process;
 mod proxy;
 pub mod retry;
+pub mod run_files;
 pub mod server;
 mod slow_client;
 pub mod sse;

@@ -7,6 +7,7 @@
 mod answer;
 mod conditions;
 mod control;
+mod judged_attack;
 mod reason;
 
 use proofhouse_oatf::AttackResult;
@@ -18,6 +19,7 @@ pub use answer::AnswerKind;
 pub(crate) use conditions::indicators_evaluated;
 pub use conditions::{Conditions, ObservedRun, RunCondition};
 pub use control::{ControlState, heard_answer, heard_last, is_task_done};
+pub use judged_attack::{JudgedAttack, broken_by, control_state, ending_words};
 pub use reason::InconclusiveReason;
 
 /// What came of a run.

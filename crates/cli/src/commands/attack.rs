@@ -12,7 +12,8 @@ use proofhouse_campaign::config::duration;
 use proofhouse_campaign::document::{DocumentError, Script, TwinError};
 use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::load::with_control;
-use proofhouse_campaign::outcome::{ControlState, RunCondition};
+use proofhouse_campaign::outcome::{ControlState, JudgedAttack, RunCondition, control_state};
+use proofhouse_campaign::planted::Planted;
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
 use proofhouse_range::{
@@ -21,8 +22,9 @@ use proofhouse_range::{
 };
 use proofhouse_subjects::client_authorization::client_authorization;
 use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
+use proofhouse_wire::run_files::{WholeFile, create_trace};
 use proofhouse_wire::sync::lock;
-use proofhouse_wire::write_files::same_file;
+use proofhouse_wire::write_files::{WriteError, same_file};
 
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
@@ -31,13 +33,11 @@ use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
-use crate::planted::Planted;
-use crate::report::attack::{self, JudgedAttack};
+use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::interruptible;
 use crate::tools::options::read_settings;
-use crate::written_files::{WholeFile, cannot_write, create_trace};
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -214,7 +214,9 @@ impl AttackCommand {
         if let Some((path, file)) = verdict
             && let Err(error) = file.finish(&format!("{json:#}\n"))
         {
-            failures.push(cannot_write(path, &error).message);
+            let path = path.to_owned();
+            let error = WriteError { path, error };
+            failures.push(printable_line(&error.to_string()));
         }
         // Over stdio, stdout belongs to the protocol.
         let mut data = if over_stdio {
@@ -311,7 +313,7 @@ impl AttackCommand {
                 exit: Exit::Interrupted,
             });
         }
-        let state = attack::control_state(&document, control.success.as_ref(), &report);
+        let state = control_state(&document, control.success.as_ref(), &report);
         let RunCondition { held, why, .. } = state.condition();
         let word = if held { "done" } else { "not done" };
         talk(&printable_line(&format!("control: {word}: {why}")));

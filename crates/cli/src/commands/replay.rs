@@ -6,13 +6,13 @@ use clap::{Args, ValueEnum};
 use proofhouse_campaign::replay::{
     KeptCampaign, MessageBudget, Replayed, Sources, find, gate, replay,
 };
+use proofhouse_report::replay::document as replay_json;
 
 use crate::exit_code::Exit;
 use crate::input::SizeLimit;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
-use crate::replay::{human, json};
-use crate::report::plural;
+use crate::report::{self, plural};
 use crate::semantic_options::SemanticOptions;
 
 /// Problems of one recording that are told one by one.
@@ -120,8 +120,11 @@ impl ReplayCommand {
         }
         let mut data = StdoutData::new();
         match self.format {
-            ReplayFormat::Human => human::write(&mut data, &all, messages)?,
-            ReplayFormat::Json => data.json(&json::document(&all, &found, messages))?,
+            ReplayFormat::Human => report::replay::write(&mut data, &all, messages)?,
+            ReplayFormat::Json => {
+                let with_messages = messages != MessageDetail::None;
+                data.json(&replay_json(&all, &found, with_messages))?;
+            }
         }
         data.finish()?;
         Ok(gate(&all, &found, self.fail_on_change).into())

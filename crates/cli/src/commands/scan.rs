@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use proofhouse_detect::{ScanEvent, ScanOptions, Scanner};
+use proofhouse_report::scan::{self, MAX_PROBLEMS, ScannedTrace};
 
 use crate::exit_code::Exit;
 use crate::input::FileInput;
 use crate::interrupt::Interrupt;
 use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
 use crate::progress::ScanMeter;
-use crate::report::plural;
-use crate::report::scan::{self, MAX_PROBLEMS, ScannedTrace};
+use crate::report::{self, plural};
 use crate::rules::JudgingDocuments;
 use crate::traces::{self, TraceOptions};
 
@@ -88,7 +88,7 @@ impl Scan {
         }
         let mut data = StdoutData::new();
         match self.format {
-            ScanFormat::Human => scan::human::write(&mut data, &scanner, &scans, self.all)?,
+            ScanFormat::Human => report::scan::write(&mut data, &scanner, &scans, self.all)?,
             ScanFormat::Json => data.json(&scan::json::document(&scanner, &scans))?,
             ScanFormat::Sarif => data.json(&scan::sarif::document(&scanner, &scans))?,
         }
@@ -96,7 +96,7 @@ impl Scan {
         if interrupt.happened() {
             return Ok(Exit::Interrupted);
         }
-        Ok(scan::exit(&scans, self.options.allow_skipped))
+        Ok(report::scan::exit(&scans, self.options.allow_skipped))
     }
 
     fn scan(&self, scanner: &Scanner, input: &FileInput, interrupt: &Interrupt) -> ScannedTrace {

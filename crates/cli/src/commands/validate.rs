@@ -5,12 +5,13 @@ use proofhouse_campaign::config;
 use proofhouse_lsp::formats::{self, FileKind};
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_report::findings::Checked;
 use proofhouse_subjects::bundles::{across, sort};
 
 use crate::exit_code::Exit;
 use crate::input::{FileInput, Inputs, Unreadable};
 use crate::output::{CommandError, ProgressLine, StdoutData};
-use crate::report::{Checked, FindingFormat};
+use crate::report::FindingFormat;
 
 /// Check threat documents, manifests (tools, agents, triggers, schedules), labelled cases and proofhouse.yaml, and show what is wrong where
 #[derive(Debug, Args)]

@@ -18,7 +18,7 @@ const MAX_KEYS: usize = 64;
 
 /// Why a token proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TokenError {
+pub(crate) enum IdTokenError {
     /// It is no token.
     #[error("it is not a signed token")]
     Malformed,
@@ -51,26 +51,26 @@ pub(crate) fn verify(
     token: &str,
     keys: &Value,
     wanted: &Expected<'_>,
-) -> Result<Value, TokenError> {
+) -> Result<Value, IdTokenError> {
     if token.len() > MAX_TOKEN {
-        return Err(TokenError::Malformed);
+        return Err(IdTokenError::Malformed);
     }
     let mut parts = token.split('.');
     let (Some(head), Some(body), Some(signature), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
     else {
-        return Err(TokenError::Malformed);
+        return Err(IdTokenError::Malformed);
     };
     let header = json(head)?;
     let algorithm = header["alg"].as_str().unwrap_or_default();
     if header.get("crit").is_some() {
-        return Err(TokenError::Algorithm);
+        return Err(IdTokenError::Algorithm);
     }
     let signed = &token.as_bytes()[..head.len() + 1 + body.len()];
     let signature = bytes(signature)?;
     let named = header["kid"].as_str();
     let all = keys["keys"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut found = Err(TokenError::UnknownKey);
+    let mut found = Err(IdTokenError::UnknownKey);
     for key in all.iter().take(MAX_KEYS) {
         let is_it = named.is_none_or(|named| key["kid"] == named);
         let is_for_signing = key["use"].as_str().is_none_or(|used| used == "sig");
@@ -89,32 +89,32 @@ pub(crate) fn verify(
     Ok(claims)
 }
 
-fn bytes(text: &str) -> Result<Vec<u8>, TokenError> {
+fn bytes(text: &str) -> Result<Vec<u8>, IdTokenError> {
     URL_SAFE_NO_PAD
         .decode(text)
-        .map_err(|_| TokenError::Malformed)
+        .map_err(|_| IdTokenError::Malformed)
 }
 
-fn json(text: &str) -> Result<Value, TokenError> {
-    serde_json::from_slice(&bytes(text)?).map_err(|_| TokenError::Malformed)
+fn json(text: &str) -> Result<Value, IdTokenError> {
+    serde_json::from_slice(&bytes(text)?).map_err(|_| IdTokenError::Malformed)
 }
 
 /// Checks a signature with a key; the kind of the key must fit the algorithm, so that none stands for another.
-fn check(algorithm: &str, key: &Value, signed: &[u8], signature: &[u8]) -> Result<(), TokenError> {
+fn check(algorithm: &str, key: &Value, signed: &[u8], signature: &[u8]) -> Result<(), IdTokenError> {
     let part = |name: &str| bytes(key[name].as_str().unwrap_or_default());
     let rsa = |parameters: &RsaParameters| {
         if key["kty"] != "RSA" {
-            return Err(TokenError::Algorithm);
+            return Err(IdTokenError::Algorithm);
         }
         let (n, e) = (part("n")?, part("e")?);
         let public = RsaPublicKeyComponents { n: &n, e: &e };
         public
             .verify(parameters, signed, signature)
-            .map_err(|_| TokenError::Signature)
+            .map_err(|_| IdTokenError::Signature)
     };
     let curve = |name: &str, algorithm: &'static dyn VerificationAlgorithm, is_point: bool| {
         if key["crv"] != name {
-            return Err(TokenError::Algorithm);
+            return Err(IdTokenError::Algorithm);
         }
         let mut public = Vec::new();
         if is_point {
@@ -127,7 +127,7 @@ fn check(algorithm: &str, key: &Value, signed: &[u8], signature: &[u8]) -> Resul
         }
         UnparsedPublicKey::new(algorithm, public)
             .verify(signed, signature)
-            .map_err(|_| TokenError::Signature)
+            .map_err(|_| IdTokenError::Signature)
     };
     match algorithm {
         "RS256" => rsa(&RSA_PKCS1_2048_8192_SHA256),
@@ -138,16 +138,16 @@ fn check(algorithm: &str, key: &Value, signed: &[u8], signature: &[u8]) -> Resul
         "ES384" => curve("P-384", &ECDSA_P384_SHA384_FIXED, true),
         "EdDSA" | "Ed25519" => curve("Ed25519", &ED25519, false),
         // `none` and what is signed with a shared secret are among the others.
-        _ => Err(TokenError::Algorithm),
+        _ => Err(IdTokenError::Algorithm),
     }
 }
 
-fn believe(claims: &Value, wanted: &Expected<'_>) -> Result<(), TokenError> {
+fn believe(claims: &Value, wanted: &Expected<'_>) -> Result<(), IdTokenError> {
     let insist = |holds: bool, claim| {
         if holds {
             Ok(())
         } else {
-            Err(TokenError::Claim(claim))
+            Err(IdTokenError::Claim(claim))
         }
     };
     insist(claims["iss"] == wanted.issuer, "iss")?;
@@ -218,24 +218,24 @@ mod tests {
         let keys = signer.keys();
         assert_eq!(verify(&token, &keys, &WANTED), Ok(claims()));
         let other = Signer::new().sign(&header, &claims());
-        assert_eq!(verify(&other, &keys, &WANTED), Err(TokenError::Signature));
+        assert_eq!(verify(&other, &keys, &WANTED), Err(IdTokenError::Signature));
         let unknown = signer.sign(&json!({"alg": "EdDSA", "kid": "k2"}), &claims());
         assert_eq!(
             verify(&unknown, &keys, &WANTED),
-            Err(TokenError::UnknownKey)
+            Err(IdTokenError::UnknownKey)
         );
         for alg in ["none", "HS256", "RS256", "ES256"] {
             let token = signer.sign(&json!({"alg": alg, "kid": "k1"}), &claims());
             assert_eq!(
                 verify(&token, &keys, &WANTED),
-                Err(TokenError::Algorithm),
+                Err(IdTokenError::Algorithm),
                 "{alg}"
             );
         }
         for wrong in ["", "a.b", "a.b.c", "a.b.c.d", &"x".repeat(MAX_TOKEN + 1)] {
             assert_eq!(
                 verify(wrong, &keys, &WANTED),
-                Err(TokenError::Malformed),
+                Err(IdTokenError::Malformed),
                 "{wrong:.10}"
             );
         }
@@ -259,13 +259,13 @@ mod tests {
             changed[claim] = value.clone();
             let token = signer.sign(&json!({"alg": "EdDSA"}), &changed);
             let refused = verify(&token, &signer.keys(), &WANTED);
-            assert_eq!(refused, Err(TokenError::Claim(claim)), "{claim} {value}");
+            assert_eq!(refused, Err(IdTokenError::Claim(claim)), "{claim} {value}");
         }
         let mut several = claims();
         several["aud"] = json!(["us", "others"]);
         let token = signer.sign(&json!({"alg": "EdDSA"}), &several);
         let refused = verify(&token, &signer.keys(), &WANTED);
-        assert_eq!(refused, Err(TokenError::Claim("azp")));
+        assert_eq!(refused, Err(IdTokenError::Claim("azp")));
         several["azp"] = json!("us");
         let token = signer.sign(&json!({"alg": "EdDSA"}), &several);
         verify(&token, &signer.keys(), &WANTED).unwrap();

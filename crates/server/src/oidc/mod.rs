@@ -44,7 +44,7 @@ pub(crate) enum OidcError {
     Refused(String),
     /// The token proves nothing.
     #[error("the ID token does not hold: {0}")]
-    Token(#[from] id_token::TokenError),
+    Token(#[from] id_token::IdTokenError),
     /// The person is known, and in no group that may come in.
     #[error("you are in no group that may use this server")]
     NoGrant,
@@ -244,7 +244,7 @@ impl IdentityProvider {
         let keys = self.keys(&metadata, METADATA_AGE).await?;
         let claims = match id_token::verify(&token, &keys, &wanted) {
             // The provider may have new keys since.
-            Err(id_token::TokenError::UnknownKey) => {
+            Err(id_token::IdTokenError::UnknownKey) => {
                 let keys = self.keys(&metadata, KEYS_AGE).await?;
                 id_token::verify(&token, &keys, &wanted)?
             }
@@ -313,7 +313,7 @@ impl IdentityProvider {
     /// The person of an ID token, with what their groups allow.
     fn person(&self, claims: &Value) -> Result<SignedInPerson, OidcError> {
         let text = |name: &str| claims[name].as_str().filter(|text| !text.is_empty());
-        let subject = text("sub").ok_or(id_token::TokenError::Claim("sub"))?;
+        let subject = text("sub").ok_or(id_token::IdTokenError::Claim("sub"))?;
         let groups = match &claims[self.config.groups_claim.as_str()] {
             Value::String(group) => vec![group.clone()],
             Value::Array(groups) => groups

@@ -3,10 +3,12 @@
 
 use proofhouse_detect::{ExplainedMessage, IndicatorExplanation, OperatorCheck, Resolved, Scanner};
 use proofhouse_oatf::{Document, IndicatorResult};
+use proofhouse_report::explain_verdict::{
+    DecidingLine, Explained, deciding_line, deciding_operator, filters,
+};
 
-use super::{DecidingLine, Explained, deciding_line, deciding_operator, filters};
+use super::plural;
 use crate::output::{CommandError, StdoutData, printable_line, quoted};
-use crate::report::plural;
 
 /// How wide the output is, names of files aside.
 const WIDTH: usize = 80;

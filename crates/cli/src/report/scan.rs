@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use clap::builder::styling::{AnsiColor, Style};
 use proofhouse_detect::{DocumentVerdict, Evidence, IndicatorReport, Scanner};
 use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult};
+use proofhouse_report::scan::{ScannedTrace, VerdictCounts, incomplete, partial, skipped};
 
-use super::{ScannedTrace, VerdictCounts, incomplete, skipped};
+use super::plural;
+use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, printable_line, quoted};
-use crate::report::plural;
 
 /// How wide the output is, names of files aside.
 const WIDTH: usize = 80;
@@ -360,4 +361,23 @@ pub(crate) fn attack_style(result: AttackResult) -> Style {
 /// Colours are stripped by the stream where nobody can see them.
 fn styled(text: &str, style: Style) -> String {
     format!("{}{text}{}", style.render(), style.render_reset())
+}
+
+/// How a scan ends. That a trace was not read to its end comes before everything: what was found
+/// stands, but it may not be all. What was found comes before what could not be told.
+pub(crate) fn exit(scans: &[ScannedTrace], allow_skipped: bool) -> Exit {
+    let verdicts = || scans.iter().flat_map(|scan| &scan.verdicts);
+    let counts = VerdictCounts::of(verdicts());
+    let mut indicators = verdicts().flat_map(|verdict| &verdict.indicators);
+    if scans.iter().any(|scan| scan.failure().is_some()) {
+        Exit::CannotRun
+    } else if counts.exploited + counts.partial > 0
+        || indicators.any(|found| found.result == IndicatorResult::Matched)
+    {
+        Exit::Failure
+    } else if counts.error > 0 || (skipped(scans) + partial(scans) as u64 > 0 && !allow_skipped) {
+        Exit::Inconclusive
+    } else {
+        Exit::Success
+    }
 }

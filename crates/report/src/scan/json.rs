@@ -9,7 +9,9 @@ use super::{ScannedTrace, VerdictCounts, incomplete, skipped};
 /// The version of this format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-pub(crate) fn document(scanner: &Scanner, scans: &[ScannedTrace]) -> Value {
+/// What was found in all traces, as one value.
+#[must_use]
+pub fn document(scanner: &Scanner, scans: &[ScannedTrace]) -> Value {
     let traces: Vec<Value> = scans
         .iter()
         .map(|scan| {

@@ -1,17 +1,16 @@
 //! Findings as SARIF 2.1.0, which code scanning services read.
 
-use proofhouse_report::sarif_log::{self, SarifLog, invocation};
+use proofhouse_oatf::CodeExplanation;
 use serde_json::{Value, json};
 
 use super::Checked;
-use crate::output::{CommandError, StdoutData};
-use proofhouse_lsp::formats::explanations;
+use crate::sarif_log::{self, SarifLog, invocation};
 
-pub(super) fn write(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
-    data.json(&document(checked))
-}
-
-fn document(checked: &[Checked]) -> Value {
+/// The findings of all files as one log; of the explanations, it has those that findings need.
+pub fn document(
+    checked: &[Checked],
+    explanations: impl Iterator<Item = CodeExplanation>,
+) -> Value {
     let mut used: Vec<&str> = checked
         .iter()
         .flat_map(|file| &file.findings)
@@ -19,7 +18,7 @@ fn document(checked: &[Checked]) -> Value {
         .collect();
     used.sort_unstable();
     used.dedup();
-    let rules = explanations()
+    let rules = explanations
         .filter(|explanation| used.contains(&explanation.code))
         .map(|explanation| {
             let (title, text) = (explanation.title, explanation.text);
@@ -30,7 +29,7 @@ fn document(checked: &[Checked]) -> Value {
 }
 
 /// A log of one run, with what the tool has to say about itself.
-pub(super) fn log(rules: Vec<Value>, results: Vec<Value>, notifications: &[Value]) -> Value {
+pub(crate) fn log(rules: Vec<Value>, results: Vec<Value>, notifications: &[Value]) -> Value {
     let failed = notifications.iter().any(|note| note["level"] == "error");
     SarifLog {
         version: env!("CARGO_PKG_VERSION"),
@@ -43,7 +42,7 @@ pub(super) fn log(rules: Vec<Value>, results: Vec<Value>, notifications: &[Value
 }
 
 /// A place in a file: all of it, or the lines and columns of `region`.
-pub(super) fn location(name: &str, region: Option<Value>, logical: Option<&str>) -> Value {
+pub(crate) fn location(name: &str, region: Option<Value>, logical: Option<&str>) -> Value {
     let mut place = sarif_log::location(name, region);
     if let Some(logical) = logical {
         place["logicalLocations"] = json!([{"fullyQualifiedName": logical}]);

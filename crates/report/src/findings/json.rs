@@ -3,16 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{Checked, FindingTotals};
-use crate::output::{CommandError, StdoutData};
 
 /// The version of this format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-pub(super) fn write(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
-    data.json(&document(checked))
-}
-
-fn document(checked: &[Checked]) -> Value {
+/// The findings of all files as one value.
+#[must_use]
+pub fn document(checked: &[Checked]) -> Value {
     let FindingTotals {
         files,
         valid,

@@ -1,9 +1,13 @@
 //! Findings as annotations of a GitHub Actions run.
 
-use super::Checked;
-use crate::output::{CommandError, StdoutData, printable, printable_line};
+use proofhouse_source::{printable, printable_line};
 
-pub(super) fn write(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
+use super::Checked;
+
+/// The findings of all files, each on a line of its own.
+#[must_use]
+pub fn annotations(checked: &[Checked]) -> String {
+    let mut lines = String::new();
     for file in checked {
         for finding in &file.findings {
             let level = finding.severity;
@@ -20,10 +24,10 @@ pub(super) fn write(data: &mut StdoutData, checked: &[Checked]) -> Result<(), Co
                 message.push_str(&format!("\nhelp: {help}"));
             }
             let (code, message) = (finding.code, escape(&printable(&message)));
-            data.line(&format!("::{level} {properties},title={code}::{message}"))?;
+            lines.push_str(&format!("::{level} {properties},title={code}::{message}\n"));
         }
     }
-    Ok(())
+    lines
 }
 
 /// Escapes a message, so that a document cannot smuggle in a command of its own.

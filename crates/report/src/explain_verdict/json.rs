@@ -9,7 +9,9 @@ use super::{Explained, deciding_line, filters};
 /// The version of this format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-pub(crate) fn document(scanner: &Scanner, explained: &Explained<'_>) -> Value {
+/// All explanations as one value.
+#[must_use]
+pub fn document(scanner: &Scanner, explained: &Explained<'_>) -> Value {
     let indicators: Vec<Value> = explained
         .explanations
         .iter()

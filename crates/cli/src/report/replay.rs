@@ -4,9 +4,9 @@ use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::replay::{Again, DocumentState, Replayed};
 use proofhouse_report::conversation;
 
+use super::plural;
 use crate::commands::replay::MessageDetail;
 use crate::output::{CommandError, StdoutData, printable_line, quoted, shown_path};
-use crate::report::plural;
 
 /// Characters of what a user or a subject said that are shown.
 const SAID: usize = 400;

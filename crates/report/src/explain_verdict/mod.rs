@@ -1,7 +1,6 @@
-//! Why indicators judged a trace as they did, for people and for programs.
+//! Why indicators judged a trace as they did: the lines of documents that decide, and the form for programs.
 
-pub(crate) mod human;
-pub(crate) mod json;
+pub mod json;
 
 use proofhouse_detect::{
     DocumentVerdict, EXTENSION_FIELD, IndicatorExplanation, IndicatorReport, Kept,
@@ -9,31 +8,41 @@ use proofhouse_detect::{
 use proofhouse_oatf::{Condition, Document, Indicator, IndicatorResult, Protocol, Span, Surface};
 
 /// A trace and what was made of it.
-pub(crate) struct Explained<'s> {
-    pub(crate) trace: String,
-    pub(crate) verdicts: Vec<DocumentVerdict>,
-    pub(crate) explanations: Vec<IndicatorExplanation<'s>>,
+#[derive(Debug)]
+pub struct Explained<'s> {
+    /// Its name.
+    pub trace: String,
+    /// One per document, in the order of the scanner.
+    pub verdicts: Vec<DocumentVerdict>,
+    /// Those that were asked for.
+    pub explanations: Vec<IndicatorExplanation<'s>>,
     /// How many lines were skipped.
-    pub(crate) skipped: u64,
+    pub skipped: u64,
     /// Why reading ended before the end.
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
 }
 
 impl Explained<'_> {
-    fn report(&self, explanation: &IndicatorExplanation<'_>) -> Option<&IndicatorReport> {
+    /// What an indicator found in the end.
+    #[must_use]
+    pub fn report(&self, explanation: &IndicatorExplanation<'_>) -> Option<&IndicatorReport> {
         let verdict = self.verdicts.get(explanation.document())?;
         verdict.indicators.get(explanation.indicator())
     }
 }
 
 /// The line of a document that holds what decides: an operator, the expression, the intent.
-struct DecidingLine<'d> {
-    line: usize,
-    text: &'d str,
+#[derive(Debug)]
+pub struct DecidingLine<'d> {
+    /// Its number, from one.
+    pub line: usize,
+    /// What it says.
+    pub text: &'d str,
 }
 
 /// The line of `operator`, or of the first there is.
-fn deciding_line<'d>(
+#[must_use]
+pub fn deciding_line<'d>(
     document: &'d Document,
     index: usize,
     operator: Option<&str>,
@@ -50,7 +59,8 @@ fn deciding_line<'d>(
 
 /// The operator that decided on a message: the first that failed, or the first of the value that
 /// matched.
-fn deciding_operator(kept: &Kept) -> Option<&'static str> {
+#[must_use]
+pub fn deciding_operator(kept: &Kept) -> Option<&'static str> {
     let matched = kept.result == IndicatorResult::Matched;
     let values = kept.values.iter();
     let mut checks = values
@@ -96,7 +106,8 @@ fn deciding_span(
 }
 
 /// What the filters of an indicator ask for, in the order they are asked.
-fn filters(indicator: &Indicator) -> Vec<(&'static str, &str)> {
+#[must_use]
+pub fn filters(indicator: &Indicator) -> Vec<(&'static str, &str)> {
     [
         (
             "protocol",

@@ -2,21 +2,28 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use proofhouse_campaign::canaries::{self, CanariesError, CanaryValues};
 use proofhouse_oatf::Document;
 
+use crate::canaries::{self, CanariesError, CanaryValues};
+
 /// A document with the canaries of this run.
-pub(crate) struct Planted {
-    pub(crate) document: Document,
+#[derive(Debug)]
+pub struct Planted {
+    /// The document.
+    pub document: Document,
     /// Where they come from.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// The value of each.
-    pub(crate) values: CanaryValues,
+    pub values: CanaryValues,
 }
 
 impl Planted {
     /// Plants fresh canaries, made from a seed; nothing where the document lists none.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with the list of its secrets.
+    pub fn new(
         document: &Document,
         seed: Option<u64>,
     ) -> Result<Option<Self>, CanariesError> {

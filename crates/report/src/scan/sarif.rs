@@ -5,13 +5,15 @@ use std::collections::HashMap;
 
 use proofhouse_detect::{DocumentVerdict, Evidence, IndicatorReport, Scanner};
 use proofhouse_oatf::{AttackResult, Document, Indicator, IndicatorResult};
-use proofhouse_report::sarif_log::{self, fingerprint, notification, security_severity};
 use serde_json::{Value, json};
 
 use super::ScannedTrace;
-use crate::report::sarif::{location, log};
+use crate::findings::sarif::{location, log};
+use crate::sarif_log::{self, fingerprint, notification, security_severity};
 
-pub(crate) fn document(scanner: &Scanner, scans: &[ScannedTrace]) -> Value {
+/// What was found in all traces, as one log.
+#[must_use]
+pub fn document(scanner: &Scanner, scans: &[ScannedTrace]) -> Value {
     let documents: Vec<(&str, &Document)> = scanner.documents().collect();
     let mut rules = SarifRules::new(&documents);
     let mut seen = HashMap::new();

@@ -3,16 +3,15 @@
 use proofhouse_campaign::replay::{Again, KeptCampaign, Replayed};
 use serde_json::{Value, json};
 
-use crate::commands::replay::MessageDetail;
-
 /// The version of the form.
 const VERSION: u32 = 1;
 
-/// All of them as one value.
-pub(crate) fn document(
+/// All of them as one value, with what was said where that is wanted.
+#[must_use]
+pub fn document(
     replayed: &[Replayed<'_>],
     found: &[KeptCampaign],
-    messages: MessageDetail,
+    with_messages: bool,
 ) -> Value {
     let missing: Vec<String> = found.iter().flat_map(KeptCampaign::missing).collect();
     json!({
@@ -21,11 +20,11 @@ pub(crate) fn document(
         "changed": replayed.iter().filter(|one| one.differs()).count(),
         "failed": replayed.iter().filter(|one| one.again.is_err()).count(),
         "missing": missing,
-        "runs": replayed.iter().map(|one| run(one, messages)).collect::<Vec<_>>(),
+        "runs": replayed.iter().map(|one| run(one, with_messages)).collect::<Vec<_>>(),
     })
 }
 
-fn run(one: &Replayed<'_>, messages: MessageDetail) -> Value {
+fn run(one: &Replayed<'_>, with_messages: bool) -> Value {
     let record = one.record;
     let mut run = json!({
         "id": record.id,
@@ -48,7 +47,7 @@ fn run(one: &Replayed<'_>, messages: MessageDetail) -> Value {
     });
     let more = match &one.again {
         Err(error) => json!({"now": null, "changed": null, "failure": error.to_string()}),
-        Ok(again) => now(one, again, messages),
+        Ok(again) => now(one, again, with_messages),
     };
     if let (Some(run), Value::Object(more)) = (run.as_object_mut(), more) {
         run.extend(more);
@@ -56,7 +55,7 @@ fn run(one: &Replayed<'_>, messages: MessageDetail) -> Value {
     run
 }
 
-fn now(one: &Replayed<'_>, again: &Again, messages: MessageDetail) -> Value {
+fn now(one: &Replayed<'_>, again: &Again, with_messages: bool) -> Value {
     let changed = one.differs();
     let reasons = if changed { one.reasons() } else { Vec::new() };
     let recording = &again.recording;
@@ -77,7 +76,7 @@ fn now(one: &Replayed<'_>, again: &Again, messages: MessageDetail) -> Value {
             "problems": problems.collect::<Vec<_>>(),
         },
     });
-    if messages != MessageDetail::None {
+    if with_messages {
         value["conversation"] = json!({
             "prompts": again.prompts,
             "messages": recording.shown,
