@@ -8,7 +8,6 @@ use proofhouse_detect::{
 use proofhouse_oatf::{Condition, Document, Indicator, IndicatorResult, Protocol, Span, Surface};
 
 /// A trace and what was made of it.
-#[derive(Debug)]
 pub struct Explained<'s> {
     /// Its name.
     pub trace: String,

@@ -92,6 +92,12 @@ impl Preview<'_> {
         Ok(shown)
     }
 
+    /// Has other parameters than those of the call, such as its defaults.
+    pub(crate) fn set_parameters(&mut self, parameters: &Map<String, Value>) {
+        self.scope
+            .set(Root::Parameters, Value::Object(parameters.clone()));
+    }
+
     /// What these references can name; a mask stands for each token.
     pub(crate) fn scope_of<'r>(
         &mut self,

@@ -640,12 +640,7 @@ async fn broken_operations_are_left_out_and_the_others_work() {
         2
     );
     let error = call(&task, "get_broken", json!({})).await.unwrap_err();
-    assert!(
-        error
-            .message
-            .contains("`$ref: other.yaml#/p` leads out of the description"),
-        "{error}"
-    );
+    assert!(error.message.contains("leads nowhere"), "{error}");
     call(&task, "pet_read", json!({"id": 1})).await.unwrap();
 }
 

@@ -166,7 +166,7 @@ pub(crate) async fn a_database_of_version_3_goes_on(place: Arc<Place>) {
         name: "control.approve".to_owned(),
         body: json!({"review": 1}),
     };
-    store.deliver("task-waits", answer).await.unwrap();
+    store.command("task-waits", answer).await.unwrap();
     let claimed = store.claim_tasks("new", LONG, wake, 10).await.unwrap();
     let claimed = claimed.iter().find(|task| task.task.id == "task-waits");
     let claimed = claimed.unwrap();

@@ -208,6 +208,11 @@ impl OpenApiRuntime {
         environment: &Environment,
     ) -> Result<Value, ActionError> {
         let prepared = self.prepare(loaded, call, environment)?;
+        // Headers and credentials may name parameters that only have defaults.
+        let call = &ActionCall {
+            parameters: prepared.parameters.clone(),
+            ..call.clone()
+        };
         let (description, operation) = (&loaded.description, prepared.operation);
         let used = prepared.references();
         let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
@@ -359,6 +364,7 @@ impl ActionSession for OpenApiSession {
             call = loaded.undone(&call)?;
         }
         let prepared = self.runtime.prepare(loaded, &call, preview.environment)?;
+        preview.set_parameters(&prepared.parameters);
         let used = prepared.references();
         let scope = preview.scope_of(used.into_iter());
         let mut secrets = call.secrets.clone();
