@@ -23,10 +23,7 @@ impl Planted {
     /// # Errors
     ///
     /// Returns what is wrong with the list of its secrets.
-    pub fn new(
-        document: &Document,
-        seed: Option<u64>,
-    ) -> Result<Option<Self>, CanariesError> {
+    pub fn new(document: &Document, seed: Option<u64>) -> Result<Option<Self>, CanariesError> {
         let literals = canaries::literals(document)?;
         if literals.is_empty() {
             return Ok(None);

@@ -8,11 +8,7 @@ const VERSION: u32 = 1;
 
 /// All of them as one value, with what was said where that is wanted.
 #[must_use]
-pub fn document(
-    replayed: &[Replayed<'_>],
-    found: &[KeptCampaign],
-    with_messages: bool,
-) -> Value {
+pub fn document(replayed: &[Replayed<'_>], found: &[KeptCampaign], with_messages: bool) -> Value {
     let missing: Vec<String> = found.iter().flat_map(KeptCampaign::missing).collect();
     json!({
         "version": VERSION,

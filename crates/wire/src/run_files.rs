@@ -48,8 +48,7 @@ pub fn create_trace(path: &Path) -> Result<File, TraceFileError> {
         }
     }
     if file.metadata().is_ok_and(|found| found.is_file()) {
-        file.set_len(0)
-            .map_err(|error| cannot_write(path, error))?;
+        file.set_len(0).map_err(|error| cannot_write(path, error))?;
     }
     Ok(file)
 }

@@ -24,11 +24,7 @@ pub struct JudgedAttack {
 impl JudgedAttack {
     /// Judges a run by its verdict and what is known of its control; `None` where the document has no indicators.
     #[must_use]
-    pub fn new(
-        document: &Document,
-        report: &RunReport,
-        control: &ControlState,
-    ) -> Option<Self> {
+    pub fn new(document: &Document, report: &RunReport, control: &ControlState) -> Option<Self> {
         let verdict = report.verdict.as_ref()?.attack.result;
         let conditions = conditions(document, report, control);
         let broken = broken_by(report).map(|(by, _)| by);
@@ -118,7 +114,10 @@ mod tests {
 
     #[test]
     fn who_broke_off_did_not_do_its_part() {
-        assert_eq!(ending_words(Ending::Complete, false), "every actor did its part");
+        assert_eq!(
+            ending_words(Ending::Complete, false),
+            "every actor did its part"
+        );
         assert_eq!(ending_words(Ending::Complete, true), "an actor broke off");
         assert_eq!(ending_words(Ending::Interrupted, true), "interrupted");
     }

@@ -361,7 +361,7 @@ fn a_file_that_cannot_be_written_costs_the_exit_code_not_the_verdict() {
         );
         assert!(!ended.stdout.contains("/dev/full"), "{}", ended.stdout);
         assert!(
-            ended.stderr.contains("proofhouse: /dev/full: cannot write"),
+            ended.stderr.contains("error: /dev/full: cannot write"),
             "{}",
             ended.stderr
         );

@@ -327,7 +327,8 @@ fn who_is_attacked_decides_whether_the_file_is_read() {
     );
     for (arguments, is_read, expected) in [
         (&["run"][..], true, 1),
-        (&["run", "--no-config", "attacks"], false, 0),
+        // Nor is anything shown of an agent that resists.
+        (&["run", "--no-config", "attacks"], false, 2),
         // Without a control, nothing is proved of who does not give way.
         (&["run", "--subject", "sim:careful", "attacks"], false, 2),
         (&["run", "--subject", "mild"], true, 1),

@@ -86,7 +86,7 @@ impl Place {
 }
 
 fn run(arguments: &[&str]) -> Ran {
-    support::run(&[&["run", "--no-config"], arguments].concat())
+    support::run(&[&["run", "--no-config", "--no-preflight"], arguments].concat())
 }
 
 fn result(ran: &Ran) -> Value {

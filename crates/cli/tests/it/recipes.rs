@@ -60,7 +60,7 @@ const RECIPES: [Recipe; 9] = [
             ("oatf/src/model/open.rs", 1),
             ("campaign/src/matchable/roots.rs", 1),
             // One per channel, with the document of its probe.
-            ("campaign/src/probes/templates.rs", 5),
+            ("campaign/src/probes/templates.rs", 6),
         ],
         also: &[
             ("oatf/src/fields.rs", 1, "an example in the schema"),
@@ -150,11 +150,23 @@ const RECIPES: [Recipe; 9] = [
         words: &["anthropic", "Anthropic", "ANTHROPIC"],
         own: &["agent/src/model/providers/anthropic.rs"],
         tables: &[("agent/src/model/providers/mod.rs", 2)],
-        also: &[(
-            "cli/src/commands/agent/chat.rs",
-            1,
-            "an example in the help",
-        )],
+        also: &[
+            (
+                "cli/src/commands/agent/chat.rs",
+                1,
+                "an example in the help",
+            ),
+            (
+                "campaign/src/outcome/answer/phrases.rs",
+                7,
+                "words of errors, whoever runs the model",
+            ),
+            (
+                "subjects/src/discover/frameworks.rs",
+                1,
+                "how programs of others name it",
+            ),
+        ],
         tests: &["crates/agent/tests/it/providers.rs"],
         pages: &["docs/reference/models.md"],
     },

@@ -304,8 +304,8 @@ fn a_subject_that_never_starts_is_a_line_and_not_the_end() {
             "ended before it was ready",
         ),
     ] {
-        let arguments = [&["--command", command, "--format", "json"], more].concat();
-        let output = bench.run(&arguments);
+        let start = ["--no-preflight", "--command", command, "--format", "json"];
+        let output = bench.run(&[&start, more].concat());
         assert_eq!(code(&output), 2, "{}", stderr(&output));
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(

@@ -476,6 +476,7 @@ fn over_a2a_only_the_answer_to_the_payload_counts() {
             "run",
             bench.path("t-300.yaml").to_str().unwrap(),
             "--no-config",
+            "--no-preflight",
             "--format",
             "json",
             "--serves",

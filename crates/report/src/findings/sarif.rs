@@ -7,10 +7,7 @@ use super::Checked;
 use crate::sarif_log::{self, SarifLog, invocation};
 
 /// The findings of all files as one log; of the explanations, it has those that findings need.
-pub fn document(
-    checked: &[Checked],
-    explanations: impl Iterator<Item = CodeExplanation>,
-) -> Value {
+pub fn document(checked: &[Checked], explanations: impl Iterator<Item = CodeExplanation>) -> Value {
     let mut used: Vec<&str> = checked
         .iter()
         .flat_map(|file| &file.findings)

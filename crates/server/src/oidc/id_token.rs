@@ -100,7 +100,12 @@ fn json(text: &str) -> Result<Value, IdTokenError> {
 }
 
 /// Checks a signature with a key; the kind of the key must fit the algorithm, so that none stands for another.
-fn check(algorithm: &str, key: &Value, signed: &[u8], signature: &[u8]) -> Result<(), IdTokenError> {
+fn check(
+    algorithm: &str,
+    key: &Value,
+    signed: &[u8],
+    signature: &[u8],
+) -> Result<(), IdTokenError> {
     let part = |name: &str| bytes(key[name].as_str().unwrap_or_default());
     let rsa = |parameters: &RsaParameters| {
         if key["kty"] != "RSA" {

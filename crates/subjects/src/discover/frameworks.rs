@@ -171,7 +171,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
 
 /// A file of a project that uses a framework.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FoundFramework {
+pub(super) struct FoundFramework {
     /// Which, by its place in [`FRAMEWORKS`].
     place: usize,
 }

@@ -15,14 +15,6 @@ const DATABASE: &str =
 
 /// The command as it is shown, and the reason.
 pub(super) const NOT_RUN: &[(&str, &str)] = &[
-    (
-        "git clone https://github.com/proofhouse/proofhouse",
-        INSTALLS,
-    ),
-    (
-        "cd proofhouse",
-        "there is no clone, because nothing was cloned",
-    ),
     ("cargo install --locked --path crates/cli", BUILDS),
     ("cargo run --release -- run", BUILDS),
     ("scripts/test", EVERYTHING),
