@@ -74,5 +74,7 @@ server.on('request', async (request, response) => {
   }
 });
 console.log(JSON.stringify({ issuer }));
+// The library writes warnings there, which nobody reads.
+process.stdout.on('error', () => {});
 process.stdin.resume();
 process.stdin.on('end', () => process.exit(0));

@@ -87,7 +87,7 @@ fn keys_say_who_may_do_what() {
     let order = json!({"agent": "clerk"});
     let reply = served.ask_as(reader, "POST", "/v1/tasks", Some(&order));
     assert_eq!(reply.status, 403);
-    assert!(reply.text.contains("tasks:write"), "{reply:?}");
+    assert!(reply.text.contains("tasks:begin"), "{reply:?}");
     for path in ["/v1/events", "/v1/manifests", "/v1/starts", "/v1/metrics"] {
         assert_eq!(served.ask_as(reader, "GET", path, None).status, 403);
     }

@@ -85,8 +85,8 @@ fn what_was_done_is_in_the_log_and_every_change_of_it_shows() {
             "entry 4 was changed",
         ),
         (
-            "UPDATE audit SET namespace = 'x' WHERE seq = 2",
-            "UPDATE audit SET namespace = 'shop' WHERE seq = 2",
+            "UPDATE audit SET namespace = coalesce(namespace, '') || 'x' WHERE seq = 2",
+            "UPDATE audit SET namespace = nullif(substr(namespace, 1, length(namespace) - 1), '') WHERE seq = 2",
             "entry 2 was changed",
         ),
         (

@@ -49,7 +49,7 @@ fn tasks_that_were_under_way_go_on_after_an_upgrade() {
     let connection = rusqlite::Connection::open(&database).unwrap();
     connection.execute_batch(statements).unwrap();
     drop(connection);
-    let mut served = Served::start_in(directory, &["--lease", "1s"]);
+    let mut served = Served::start_in(directory, &["--lease", "1s", "--keep-tasks", "forever"]);
     // There were keys, so that none is made by itself.
     assert_eq!(served.key, "");
     served.key = served.new_key(&["--role", "admin", "--name", "new"]);

@@ -198,6 +198,10 @@ fn a_file_without_tools_lists_nothing() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
     assert!(ran.stderr.contains("no tool manifest"), "{}", ran.stderr);
     let ran = run(&["tool", "list", "examples/documents/poisoned-tool.yaml"]);
-    assert_eq!(ran.code, Some(3));
-    assert!(ran.stderr.contains("TM-005"), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(64));
+    assert!(
+        ran.stderr.contains("is a threat document"),
+        "{}",
+        ran.stderr
+    );
 }
