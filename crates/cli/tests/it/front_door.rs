@@ -567,7 +567,11 @@ fn mistakes_are_answered_with_what_to_do() {
             64,
             "openai",
         ),
-        (&["scenarios", "list", "--framework", "nonsense"], 64, "owasp_llm"),
+        (
+            &["scenarios", "list", "--framework", "nonsense"],
+            64,
+            "owasp_llm",
+        ),
         (
             &["run", "--no-config", "--subject", "sim:nobody"],
             64,

@@ -13,8 +13,35 @@ const ASKS: &str = "asks questions at a terminal; init.rs answers them";
 const DATABASE: &str =
     "needs a PostgreSQL server; serve.rs and the contract of the store start one";
 
+const CLUSTER: &str = "needs a Kubernetes cluster; deploy.rs reads the chart";
+const EDITOR: &str = "needs the editor; lsp.rs speaks to the language server";
+const PACKAGES: &str = "scripts/packages builds, installs and tries them";
+
 /// The command as it is shown, and the reason.
 pub(super) const NOT_RUN: &[(&str, &str)] = &[
+    (
+        "kubectl create secret generic proofhouse-store --from-file=url=store-url.txt",
+        CLUSTER,
+    ),
+    (
+        "kubectl create configmap proofhouse-manifests --from-file=manifests/",
+        CLUSTER,
+    ),
+    (
+        "helm install agents deploy/helm/proofhouse --set image.name=REGISTRY/proofhouse",
+        CLUSTER,
+    ),
+    ("cd editors/vscode", EDITOR),
+    ("npm install", INSTALLS),
+    ("npx @vscode/vsce package", INSTALLS),
+    ("code --install-extension proofhouse-*.vsix", EDITOR),
+    (
+        "proofhouse validate attacks/ --format sarif > results.sarif",
+        "needs a directory of the reader's; commands.rs checks the format",
+    ),
+    ("scripts/packages --out packages", PACKAGES),
+    ("pip install packages/proofhouse-*.whl", PACKAGES),
+    ("npm install --save-dev packages/proofhouse-*.tgz", PACKAGES),
     ("cargo install --locked --path crates/cli", BUILDS),
     ("cargo run --release -- run", BUILDS),
     ("scripts/test", EVERYTHING),
