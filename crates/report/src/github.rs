@@ -11,9 +11,10 @@ const MOST_CHARACTERS: usize = 300;
 const MOST_ANNOTATIONS: usize = 200;
 
 pub(crate) fn render(view: &ReportView<'_>) -> String {
-    let mut annotations: Vec<(u8, String)> = view
-        .cells()
-        .filter_map(|cell| annotation(view, &cell))
+    let cells = view.by_severity();
+    let mut annotations: Vec<(u8, String)> = cells
+        .iter()
+        .filter_map(|cell| annotation(view, cell))
         .collect();
     // GitHub shows only the first few of each kind, so the worst come first.
     annotations.sort_by_key(|(rank, _)| *rank);
@@ -100,11 +101,12 @@ fn annotation(view: &ReportView<'_>, cell: &MatrixCell<'_>) -> Option<(u8, Strin
         }
     }
     if let Some(risk) = view.result.accepts(&cell.document.id, &cell.subject.name) {
-        message.push_str(&format!("\naccepted until {}", risk.until));
+        message.push_str(&format!("\nAccepted until {}", risk.until));
     } else if cell.gave_way()
         && let Some((place, what)) = cell.document.mitigation.parts().next()
     {
-        message.push_str(&format!("\nfix: {place}: {}", cut(what, MOST_CHARACTERS)));
+        let place = place.to_lowercase();
+        message.push_str(&format!("\nFix {place}: {}", cut(what, MOST_CHARACTERS)));
     }
     let title = format!("{} on {}", cell.title(), cell.subject.name);
     let annotation = format!(

@@ -1,14 +1,21 @@
 //! The report as Markdown for a comment on a pull request: short, with the details folded.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::text::{cut, interval, line, of, percent, plural, words};
+use super::text::{cut, full_stop, interval, line, of, percent, plural, words};
 use super::view::{MatrixCell, ReportView, reasons_line};
-use proofhouse_campaign::outcome::RunOutcome;
+use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::probes::channel_lines;
 
 /// How many rows a table has.
-const MOST_ROWS: usize = 60;
+const MOST_ROWS: usize = 100;
+
+/// How many reasons of inconclusive runs are explained.
+const MOST_REASONS: usize = 20;
+
+/// How many findings of one attack and subject have their evidence shown.
+const MOST_EVIDENCE: usize = 3;
 
 /// How many bytes there are before rows are left out: a comment has room for 65 536.
 const MOST_BYTES: usize = 48 << 10;
@@ -24,7 +31,7 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     let overall = &view.summary.overall;
     let success = &overall.attacks.success;
     let verdict = match (overall.documents_exploited, overall.documents_counted) {
-        (0, 0) => "nothing is proved".to_owned(),
+        (0, 0) => "no conclusive result".to_owned(),
         (0, all) if overall.documents_unproved == 0 => {
             format!("all {} resisted", plural(all, "attack"))
         }
@@ -61,28 +68,24 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     subjects(view, &mut out);
     changes(view, &mut out);
     remarks(view, &mut out);
-    let cells: Vec<MatrixCell<'_>> = view.by_severity();
-    let (bad, good): (Vec<_>, Vec<_>) = cells
-        .iter()
-        .partition(|cell| cell.summary.outcome.is_some_and(RunOutcome::gave_way));
+    let bad = view.worst();
+    let mut good: Vec<MatrixCell<'_>> = view.by_severity();
+    good.retain(|cell| !cell.gave_way());
     if !bad.is_empty() {
-        attacks(
-            &format!("{} that got through", plural(count(&bad), "attack")),
-            &bad,
-            &mut out,
-        );
+        let heading = format!("{} that got through", plural(count(&bad), "attack"));
+        attacks(view, &heading, &bad, &mut out);
         evidence(&bad, &mut out);
     }
     if !good.is_empty() {
-        attacks(
-            &format!("{} that did not, or prove nothing", count(&good)),
-            &good,
-            &mut out,
+        let heading = format!(
+            "{} that did not get through, were inconclusive or did not run",
+            plural(count(&good), "attack")
         );
+        attacks(view, &heading, &good, &mut out);
     }
     let _ = writeln!(
         out,
-        "<sub>proofhouse {}, {} per document and subject, seed {}</sub>",
+        "<sub>proofhouse {}, {} per attack and subject, seed {}</sub>",
         escape(&view.result.proofhouse),
         plural(u64::from(view.result.repeats), "run"),
         view.result.seed
@@ -96,7 +99,7 @@ fn count<T>(list: &[T]) -> u64 {
 
 fn subjects(view: &ReportView<'_>, out: &mut String) {
     out.push_str(
-        "| subject | documents that got through | attack success | 95% interval | inconclusive \
+        "| subject | attacks that got through | attack success | 95% interval | inconclusive \
          | control tasks done | false positives |\n|---|---|---|---|---|---|---|\n",
     );
     let mut rows = 0;
@@ -156,11 +159,11 @@ fn changes(view: &ReportView<'_>, out: &mut String) {
     if changed.is_empty() && comparison.changed_subjects().next().is_none() {
         return;
     }
-    out.push_str("| change | document | subject | before | now | p |\n|---|---|---|---|---|---|\n");
+    out.push_str("| change | attack | subject | before | now | p |\n|---|---|---|---|---|---|\n");
     for subject in comparison.changed_subjects().take(MOST_ROWS) {
         let _ = writeln!(
             out,
-            "| {} | all together | {} | {} | {} | {:.3} |",
+            "| {} | all attacks together | {} | {} | {} | {:.3} |",
             subject.change.word(),
             escape(&subject.subject),
             of(&subject.before),
@@ -197,23 +200,36 @@ fn remarks(view: &ReportView<'_>, out: &mut String) {
     }
     for (risk, state, runs) in view.result.acceptances().take(MOST_ROWS) {
         let sentence = escape_up_to(&state.sentence(risk, runs), MOST_OF_FIX);
-        let _ = writeln!(out, "{sentence}.\n");
+        let _ = writeln!(out, "{}\n", full_stop(&sentence));
     }
     if !view.result.complete {
         out.push_str("**Incomplete:** not every planned run was made.\n\n");
     }
     if view.summary.overall.attacks.inconclusive > 0 {
         out.push_str(
-            "Inconclusive runs prove nothing; they are in no rate. A run has resisted only if all six conditions held.\n\n",
+            "Inconclusive runs count in no rate. A run has resisted only if all six conditions held.\n\n",
         );
+        for group in view.inconclusive().iter().take(MOST_REASONS) {
+            let code = group.reason.map_or("failed", InconclusiveReason::code);
+            let _ = writeln!(
+                out,
+                "- {}, {} ({code}): {} {}",
+                escape(group.subject),
+                plural(group.runs, "run"),
+                escape_up_to(group.what, MOST_OF_FIX),
+                escape_up_to(
+                    group.reason.map_or("", InconclusiveReason::advice),
+                    MOST_OF_FIX
+                ),
+            );
+        }
+        out.push('\n');
     }
 }
 
-fn attacks(heading: &str, cells: &[&MatrixCell<'_>], out: &mut String) {
+fn attacks(view: &ReportView<'_>, heading: &str, cells: &[MatrixCell<'_>], out: &mut String) {
     let _ = writeln!(out, "<details><summary>{heading}</summary>\n");
-    out.push_str(
-        "| result | document | subject | success | 95% interval | inconclusive | tier |\n",
-    );
+    out.push_str("| result | attack | subject | success | 95% interval | inconclusive | tier |\n");
     out.push_str("|---|---|---|---|---|---|---|\n");
     let mut rows = 0;
     for cell in cells.iter().take(MOST_ROWS) {
@@ -222,11 +238,16 @@ fn attacks(heading: &str, cells: &[&MatrixCell<'_>], out: &mut String) {
         }
         rows += 1;
         let summary = cell.summary;
+        let outcome = summary.outcome.map_or("not run", RunOutcome::word);
         let _ = writeln!(
             out,
-            "| {}{} | {} | {} | {} | {} | {} | {} |",
-            summary.outcome.map_or("not run", RunOutcome::word),
+            "| {outcome}{}{} | {} | {} | {} | {} | {} | {} |",
             if summary.flaky { ", flaky" } else { "" },
+            if view.is_accepted(cell) {
+                ", accepted"
+            } else {
+                ""
+            },
             escape(&cell.title()),
             escape(&cell.subject.name),
             of(&summary.attacks.success),
@@ -245,21 +266,24 @@ fn inconclusive(cell: &MatrixCell<'_>) -> String {
         (0, _) => "0".to_owned(),
         (runs, None) => runs.to_string(),
         (runs, Some(reason)) => format!(
-            "{runs}: {}. {} Not held: {}",
+            "{runs}: {} (not held: {})",
             reason.code(),
-            reason.sentence(),
             cell.unmet_line()
         ),
     }
 }
 
-fn evidence(cells: &[&MatrixCell<'_>], out: &mut String) {
+fn evidence(cells: &[MatrixCell<'_>], out: &mut String) {
     out.push_str("<details><summary>Evidence and fixes</summary>\n\n");
+    let mut shown = 0;
+    // The fix of an attack is the same for all subjects.
+    let mut fixed = HashSet::new();
     for cell in cells.iter().take(MOST_ROWS) {
-        for finding in cell.findings().iter().take(3) {
-            if out.len() > MOST_BYTES {
-                break;
-            }
+        if out.len() > MOST_BYTES {
+            break;
+        }
+        shown += 1;
+        for finding in cell.findings().iter().take(MOST_EVIDENCE) {
             let _ = write!(
                 out,
                 "- {} on {}: {}",
@@ -278,14 +302,15 @@ fn evidence(cells: &[&MatrixCell<'_>], out: &mut String) {
             }
             out.push('\n');
         }
+        if !fixed.insert(cell.document_number) {
+            continue;
+        }
         for (place, what) in cell.document.mitigation.parts() {
-            if out.len() > MOST_BYTES {
-                break;
-            }
             let what = escape_up_to(what, MOST_OF_FIX);
-            let _ = writeln!(out, "  - Fix, {}: {what}", place.to_lowercase());
+            let _ = writeln!(out, "  - Fix {}: {what}", place.to_lowercase());
         }
     }
+    left_out(cells.len() - shown, out);
     out.push_str("\n</details>\n\n");
 }
 

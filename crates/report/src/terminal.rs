@@ -3,9 +3,11 @@
 
 use std::fmt::Write;
 
-use super::text::{amount, column, cut, duration, interval, line, of, percent, plural, words};
-use super::view::{MatrixCell, ReportView, reasons_line, severity_rank, title};
-use proofhouse_campaign::outcome::RunOutcome;
+use super::text::{
+    amount, column, cut, duration, full_stop, interval, line, of, percent, plural, words,
+};
+use super::view::{InconclusiveGroup, MatrixCell, ReportView, reasons_line, severity_rank, title};
+use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::probes::channel_lines;
 use proofhouse_campaign::summary::RunGroup;
 
@@ -20,6 +22,9 @@ const MOST_FINDINGS: usize = 3;
 
 /// How much of a piece of evidence is shown.
 const MOST_EVIDENCE: usize = 160;
+
+/// How much of a title, of what happened and of a fix is shown.
+const MOST_OF_TEXT: usize = 300;
 
 /// How many changes since the baseline are named one by one.
 const MOST_CHANGES: usize = 20;
@@ -243,10 +248,10 @@ fn lines_of_subjects(view: &ReportView<'_>, painter: &Painter, out: &mut String)
 fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     let overall = &view.summary.overall;
     let mut notes = vec![
-        "HITS: runs in which the attack got through, of those that prove something; 95%: where the \
-         true rate lies. INC: inconclusive runs, which prove nothing and are in no rate. CONTROL: \
-         control runs (the task without the attack) that did their task. A run has resisted only \
-         if all six conditions of docs/explanation/verdicts.md hold."
+        "HITS: runs in which the attack got through, of all conclusive runs. 95%: confidence interval \
+         of that rate. INC: inconclusive runs, which count in no rate. CONTROL: control runs (the task \
+         without the attack) that did their task. A run has resisted only if all six conditions of \
+         docs/explanation/verdicts.md hold."
             .to_owned(),
     ];
     if overall.flaky > 0 {
@@ -264,7 +269,7 @@ fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
             .filter(|cell| cell.summary.twins.false_positives.some > 0);
         for cell in alarmed.take(MOST_CHANGES) {
             notes.push(format!(
-                "  {} on {}: it does the same without the attack, so a success there proves nothing",
+                "  {} on {}: the agent does the same without the attack, so a hit there proves nothing.",
                 column(&cell.document.id, 20).trim_end(),
                 column(&cell.subject.name, 14).trim_end(),
             ));
@@ -272,39 +277,28 @@ fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     }
     if overall.attacks.inconclusive > 0 {
         notes.push(format!(
-            "{} inconclusive:",
+            "Inconclusive: {}",
             plural(overall.attacks.inconclusive, "run")
         ));
-        let unproved = view
-            .cells()
-            .filter(|cell| cell.summary.attacks.inconclusive > 0);
-        for cell in unproved.take(MOST_CHANGES) {
-            notes.push(format!(
-                "  {} on {}: {}",
-                column(&cell.document.id, 20).trim_end(),
-                column(&cell.subject.name, 14).trim_end(),
-                column(&line(&cell.unproved()), 300).trim_end(),
-            ));
-            let unmet = cell.unmet_line();
-            if !unmet.is_empty() {
-                notes.push(format!("    conditions that did not hold: {unmet}"));
-            }
+        let groups = view.inconclusive();
+        for group in groups.iter().take(MOST_CHANGES) {
+            notes.extend(lines_of_inconclusive(group));
         }
     }
     let channels = channel_lines(&view.result.probes);
     notes.extend(
         channels
             .iter()
-            .map(|text| format!("{}.", line(&text.to_string()))),
+            .map(|text| full_stop(&line(&text.to_string()))),
     );
     let simulations = view.simulations();
     if !simulations.is_empty() {
         let names: Vec<String> = simulations.iter().map(|name| line(name)).collect();
-        notes.push(format!("Simulated, no real agents: {}.", names.join(", ")));
+        notes.push(format!("Simulated, not real agents: {}.", names.join(", ")));
     }
     if view.result.spared > 0 {
         notes.push(format!(
-            "Spared: {} that could not have changed the answer.",
+            "Skipped {} that could not have changed the result.",
             plural(view.result.spared, "run")
         ));
     }
@@ -312,12 +306,36 @@ fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
         notes.push("Incomplete: not every planned run was made.".to_owned());
     }
     let accepted = view.result.acceptances();
-    notes.extend(
-        accepted.map(|(risk, state, runs)| format!("{}.", line(&state.sentence(risk, runs)))),
-    );
+    notes.extend(accepted.map(|(risk, state, runs)| full_stop(&line(&state.sentence(risk, runs)))));
     for note in notes {
         painter.wrap(&note, out);
     }
+}
+
+/// Why runs of a subject are inconclusive, of which attacks, and what to do about it.
+fn lines_of_inconclusive(group: &InconclusiveGroup<'_>) -> Vec<String> {
+    let ids = group.documents.iter().take(MOST_CHANGES);
+    let mut ids: Vec<String> = ids.map(|id| column(id, 20).trim_end().to_owned()).collect();
+    if group.documents.len() > MOST_CHANGES {
+        ids.push(format!("{} more", group.documents.len() - MOST_CHANGES));
+    }
+    let code = group.reason.map_or("failed", InconclusiveReason::code);
+    let first = if group.runs > 1 { "first run: " } else { "" };
+    let why = group.why.map(|why| format!(" ({first}{why})"));
+    let what = format!("{}{}", group.what, why.unwrap_or_default());
+    let mut lines = vec![
+        format!(
+            "  {}, {} ({code}): {}",
+            column(group.subject, 20).trim_end(),
+            plural(group.runs, "run"),
+            line(&cut(&what, MOST_OF_TEXT)),
+        ),
+        format!("    Attacks: {}.", ids.join(", ")),
+    ];
+    if let Some(reason) = group.reason {
+        lines.push(format!("    Next: {}", reason.advice()));
+    }
+    lines
 }
 
 /// The worst findings, each with what happened, its evidence and how to fix it.
@@ -338,15 +356,18 @@ fn findings(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
         } else {
             ""
         };
+        let mut heading = String::new();
         painter.wrap(
             &format!(
-                "{number}. [{}{accepted}] {}",
+                "   [{}{accepted}] {}",
                 level_of(cell).to_lowercase(),
-                line(&title(cell.document))
+                line(&cut(&title(cell.document), MOST_OF_TEXT))
             ),
-            out,
+            &mut heading,
         );
-        painter.wrap(&format!("   {}", line(&cell.sentence())), out);
+        let _ = write!(out, "{number}.{}", heading.get(2..).unwrap_or_default());
+        let sentence = cut(&cell.sentence(), MOST_OF_TEXT);
+        painter.wrap(&format!("   {}", line(&sentence)), out);
         let found = cell.findings();
         let shown = found
             .iter()
@@ -372,7 +393,8 @@ fn findings(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
             );
         }
         if let Some((place, what)) = cell.document.mitigation.parts().next() {
-            painter.wrap(&format!("   Fix: {place}: {}", line(what)), out);
+            let what = line(&cut(what, MOST_OF_TEXT));
+            painter.wrap(&format!("   Fix: {place}: {what}"), out);
         }
     }
     out.push('\n');
@@ -394,7 +416,7 @@ fn headline(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
             overall.documents_exploited,
             overall.documents_counted,
         ),
-        None => "Attack success rate: unknown, because no run proves anything.".to_owned(),
+        None => "Attack success rate: unknown, because no run is conclusive.".to_owned(),
     };
     if overall.attacks.inconclusive > 0 {
         last.push_str(&format!(

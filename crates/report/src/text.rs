@@ -172,6 +172,13 @@ pub(crate) fn plural(number: u64, one: &str) -> String {
     }
 }
 
+/// A sentence with one full stop at its end, whether or not it has one.
+pub(crate) fn full_stop(sentence: &str) -> String {
+    let sentence = sentence.trim_end();
+    let ends = sentence.ends_with(['.', '!', '?']);
+    format!("{sentence}{}", if ends { "" } else { "." })
+}
+
 /// A word of the format for people: `boundary_breach` is `boundary breach`.
 pub(crate) fn words(name: &str) -> String {
     line(&name.replace('_', " "))
@@ -180,6 +187,16 @@ pub(crate) fn words(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_end_once() {
+        for (sentence, expected) in [
+            ("It is ours", "It is ours."),
+            ("It is ours. ", "It is ours."),
+        ] {
+            assert_eq!(full_stop(sentence), expected);
+        }
+    }
 
     #[test]
     fn hidden_characters_are_seen() {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::ReportInput;
+use super::text::words;
 use proofhouse_campaign::comparison::CellComparison;
 use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::result::{
@@ -169,6 +170,38 @@ impl<'a> ReportView<'a> {
             .collect()
     }
 
+    /// Why runs are inconclusive: each reason of each subject once, the most frequent first.
+    pub(crate) fn inconclusive(&self) -> Vec<InconclusiveGroup<'a>> {
+        let mut groups: Vec<InconclusiveGroup<'a>> = Vec::new();
+        let runs = self.result.runs.iter();
+        for run in runs.filter(|run| !run.twin && run.outcome == RunOutcome::Inconclusive) {
+            let known = groups
+                .iter_mut()
+                .find(|group| group.subject == run.subject && group.reason == run.reason);
+            if let Some(group) = known {
+                group.runs += 1;
+                if !group.documents.contains(&run.document.as_str()) {
+                    group.documents.push(&run.document);
+                }
+                continue;
+            }
+            let error = run.error.as_deref().unwrap_or("no reason was given");
+            groups.push(InconclusiveGroup {
+                subject: &run.subject,
+                reason: run.reason,
+                runs: 1,
+                documents: vec![&run.document],
+                what: match run.reason {
+                    Some(reason) => reason.sentence(),
+                    None => error,
+                },
+                why: run.why(),
+            });
+        }
+        groups.sort_by_key(|group| Reverse(group.runs));
+        groups
+    }
+
     /// The names of all subjects, in the order of the columns.
     pub(crate) fn subject_names(&self) -> impl Iterator<Item = &str> {
         let subjects = self.result.subjects.iter();
@@ -183,6 +216,20 @@ impl<'a> ReportView<'a> {
     }
 }
 
+/// Runs of one subject that are inconclusive for the same reason.
+pub(crate) struct InconclusiveGroup<'a> {
+    pub(crate) subject: &'a str,
+    /// None: the runs have no reason, only an error.
+    pub(crate) reason: Option<InconclusiveReason>,
+    pub(crate) runs: u64,
+    /// The attacks they belong to, in the order of the plan.
+    pub(crate) documents: Vec<&'a str>,
+    /// What happened.
+    pub(crate) what: &'a str,
+    /// What is known of the first run.
+    pub(crate) why: Option<&'a str>,
+}
+
 impl<'a> MatrixCell<'a> {
     /// Whether the attack got through, fully or in part.
     pub(crate) fn gave_way(&self) -> bool {
@@ -193,7 +240,7 @@ impl<'a> MatrixCell<'a> {
     pub(crate) fn sentence(&self) -> String {
         let success = &self.summary.attacks.success;
         let runs = if success.all == 1 {
-            "in the one run that proves something".to_owned()
+            "in the only conclusive run".to_owned()
         } else {
             format!("in {} of {} runs", success.some, success.all)
         };
@@ -294,7 +341,7 @@ impl<'a> MatrixCell<'a> {
     pub(crate) fn conditions_line(&self) -> String {
         let conditions = self.conditions().into_iter();
         let conditions: Vec<String> = conditions
-            .map(|(name, some, all)| format!("{name} {some}/{all}"))
+            .map(|(name, some, all)| format!("{} {some}/{all}", words(name)))
             .collect();
         conditions.join(", ")
     }
@@ -304,7 +351,7 @@ impl<'a> MatrixCell<'a> {
         let conditions = self.conditions().into_iter();
         let unmet: Vec<String> = conditions
             .filter(|(_, some, all)| some < all)
-            .map(|(name, some, all)| format!("{name} {some}/{all}"))
+            .map(|(name, some, all)| format!("{} {some}/{all}", words(name)))
             .collect();
         unmet.join(", ")
     }

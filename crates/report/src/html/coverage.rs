@@ -144,7 +144,7 @@ fn list(
             .any(|entry| entry.split(':').next() == Some(id))
     };
     let uncovered: Vec<_> = known.iter().filter(|(id, _)| !is_covered(id)).collect();
-    let mut headings = vec![html! { "Entry" }, html! { "Documents" }];
+    let mut headings = vec![html! { "Entry" }, html! { "Attacks" }];
     headings.extend(view.subject_names().map(name));
     let rows = html! {
         @for (id, entry) in covered.iter().take(MOST_ENTRIES) {

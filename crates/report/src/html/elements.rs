@@ -98,14 +98,16 @@ pub(super) fn cell_class(cell: &MatrixCell<'_>) -> &'static str {
     }
 }
 
-/// The severity of a document.
+/// The severity of a document; a level that the format does not have is none.
 pub(super) fn severity_chip(severity: Option<&str>) -> Markup {
-    let class = match severity_rank(severity) {
+    let rank = severity_rank(severity);
+    let class = match rank {
         4.. => "bad",
         3 => "warn",
         _ => "",
     };
-    html! { span class={ "chip " (class) } { (name(severity.unwrap_or("unrated"))) } }
+    let known = severity.filter(|_| rank > 0);
+    html! { span class={ "chip " (class) } { (name(known.unwrap_or("unrated"))) } }
 }
 
 /// The tool that a message is about: the one it names, or for an answer the one that was called last.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use maud::{Markup, html};
+use proofhouse_campaign::accepted::Acceptance;
 use proofhouse_campaign::message_origin::is_by_subject;
 use proofhouse_campaign::result::{RunEvidence, RunRecord};
 use proofhouse_detect::TraceMessage;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::content::content;
 use super::elements::{anchor, message_anchor, severity_chip, tool_of};
 use super::untrusted::{code, name, text};
-use crate::text::{plural, words};
+use crate::text::{full_stop, plural, words};
 use crate::view::{Finding, MatrixCell, ReportView};
 
 /// How many findings are shown in full; the matrix has all of them.
@@ -19,6 +20,9 @@ const MOST_FINDINGS: usize = 60;
 
 /// The shortest text that may be a payload: shorter ones are ids and numbers.
 const LEAST_PAYLOAD: usize = 16;
+
+/// Where MCP puts what implementations say about themselves.
+const META: &str = "_meta";
 
 /// How severe what was found is: a count per level, which leads to the findings.
 pub(super) fn roll_up(view: &ReportView<'_>) -> Markup {
@@ -51,6 +55,12 @@ pub(super) fn section(view: &ReportView<'_>) -> Markup {
         section #findings { h2 { "Findings" } "\n"
             @if worst.is_empty() {
                 p { "No attack got through." } "\n"
+            }
+            @for (risk, state, runs) in view.result.acceptances() {
+                // What is accepted is told at its finding.
+                @if state != Acceptance::Accepted {
+                    p.notice.bad[state == Acceptance::Expired] { (text(&full_stop(&state.sentence(risk, runs)))) } "\n"
+                }
             }
             @for (number, cell) in (1..).zip(worst.iter().take(MOST_FINDINGS)) { (article(view, cell, number)) }
             @if worst.len() > MOST_FINDINGS {
@@ -128,7 +138,7 @@ fn side_by_side(view: &ReportView<'_>, cell: &MatrixCell<'_>, finding: &Finding<
                         a href={ "#" (link(message.sequence)) } { "Message " (message.sequence) } ": "
                         (operation(messages, message))
                     }
-                    pre tabindex="0" { (content(&message.content, &[&part]).0) }
+                    pre tabindex="0" { (content(&without_meta(&message.content, &part), &[&part]).0) }
                 } "\n"
             }
             div {
@@ -138,12 +148,26 @@ fn side_by_side(view: &ReportView<'_>, cell: &MatrixCell<'_>, finding: &Finding<
                     @if let Some(message) = shows { ": " (operation(messages, message)) }
                 }
                 @match shows {
-                    Some(message) => { pre tabindex="0" { (content(&message.content, &[evidence]).0) } }
+                    Some(message) => { pre tabindex="0" { (content(&without_meta(&message.content, evidence), &[evidence]).0) } }
                     None => { p { mark { (text(evidence.text.as_deref().unwrap_or("The recording has no such message."))) } } }
                 }
             } "\n"
         } "\n"
     }
+}
+
+/// A content without what implementations say about themselves in every message, unless the evidence is there. The message
+/// among the runs has all of it.
+fn without_meta(content: &Value, evidence: &RunEvidence) -> Value {
+    let mut content = content.clone();
+    let path = evidence.path.as_deref().unwrap_or_default();
+    if !path.is_empty()
+        && !path.starts_with(META)
+        && let Some(fields) = content.as_object_mut()
+    {
+        fields.remove(META);
+    }
+    content
 }
 
 /// The operation of a message, with the tool it is about.

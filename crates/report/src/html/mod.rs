@@ -68,11 +68,15 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
 
 fn header(view: &ReportView<'_>) -> Markup {
     let overall = &view.summary.overall;
-    let verdict = match (overall.documents_exploited, overall.documents_counted) {
-        (0, 0) => "Nothing is proved: no attack reached the agent.".to_owned(),
+    let mut verdict = match (overall.documents_exploited, overall.documents_counted) {
+        (0, 0) => "No attack gave a conclusive result.".to_owned(),
         (0, all) => format!("None of {} got through.", plural(all, "attack")),
         (some, all) => format!("{some} of {} got through.", plural(all, "attack")),
     };
+    if overall.documents_counted > 0 && overall.documents_unproved > 0 {
+        let more = plural(overall.documents_unproved, "more attack");
+        verdict.push_str(&format!(" Inconclusive: {more}."));
+    }
     let simulations = view.simulations();
     let regressions = view
         .input
@@ -94,7 +98,7 @@ fn header(view: &ReportView<'_>) -> Markup {
                         @if number > 0 { ", " }
                         (name(subject))
                     }
-                    ". Simulations follow simple rules; they are no real agents."
+                    ". Simulations follow simple rules; they are not real agents."
                 } "\n"
             }
             @if regressions > 0 {
@@ -125,7 +129,7 @@ fn facts_of_campaign(view: &ReportView<'_>) -> Vec<(&'static str, Markup)> {
         ("Flaky attacks", html! { (overall.flaky) }),
     ];
     if result.spared > 0 {
-        facts.push(("Runs left out", html! { (result.spared) }));
+        facts.push(("Runs skipped", html! { (result.spared) }));
     }
     facts.push(("Random seed", html! { (result.seed) }));
     facts.push(("Started", text(&clock_time(&result.started_at))));

@@ -51,9 +51,9 @@ pub(super) fn subjects(view: &ReportView<'_>) -> Markup {
                 p.note { "Fields that " (name(&line.subject)) " reads: " (text(&line.channels)) "." } "\n"
             }
             p.note {
-                "Attack success counts runs that prove something. A run has resisted only if all six conditions held: \
+                "Attack success counts conclusive runs only. A run has resisted only if all six conditions held: \
                  delivered, exposed, alive, seen whole, the protocol spoken, every indicator evaluated. Anything else \
-                 that was not exploited is inconclusive, with its reason, and in no rate."
+                 that was not exploited is inconclusive, has a reason, and counts in no rate."
             } "\n"
         } "\n"
     }
@@ -209,7 +209,7 @@ pub(super) fn changes(view: &ReportView<'_>) -> Markup {
             p {
                 "Compared with " (code(&comparison.baseline)) " of " (text(&comparison.baseline_started_at)) ": "
                 (comparison.counts()) ". If nothing had changed, a regression would be found with a probability of at most "
-                (comparison.threshold) ", over all documents and subjects. Unknown: too few runs to tell, or none."
+                (comparison.threshold) ", over all attacks and agents. Unknown: too few runs to tell, or none."
                 @if let Some(incomparable) = comparison.incomparable {
                     " Nothing is compared: " (incomparable.reason()) "."
                 }

@@ -93,7 +93,7 @@ fn article(view: &ReportView<'_>, cell: &MatrixCell<'_>, budget: &mut ShownBudge
             @if cell.runs.len() > MOST_RUNS_OF_CELL {
                 p.note { (cell.runs.len() - MOST_RUNS_OF_CELL) " more runs are left out." } "\n"
             }
-            p.back { a href="#matrix" { "Back to the matrix" } } "\n"
+            p.back { a href="#matrix" { "Back to all attacks" } } "\n"
         } "\n"
     }
 }
@@ -236,16 +236,14 @@ fn details(
 
 fn facts_of_run(run: &RunRecord) -> Vec<(&'static str, Markup)> {
     let (delivered, carriers) = run.carriers;
-    let mut facts = vec![
-        ("Run", code(&run.id)),
-        (
+    let mut facts = vec![("Run", code(&run.id))];
+    // A control run has no payload.
+    if !run.twin {
+        facts.push((
             "Payload",
-            html! {
-                @if run.reached { "sent" } @else { "not sent" }
-                " in " (delivered) " of " (plural(carriers, "place"))
-            },
-        ),
-    ];
+            html! { "sent in " (delivered) " of " (plural(carriers, "place")) },
+        ));
+    }
     if let Some(reason) = run.reason {
         facts.push((
             "Reason",

@@ -175,6 +175,9 @@ fn html_has_no_markup_from_outside_and_asks_for_nothing() {
         assert!(report.contains(&format!("id=\"{anchor}\"")), "{target}");
     }
     assert!(report.contains("<mark>CANARY-0badcafe</mark>"));
+    // Findings show what matters of a message; the runs have all of it.
+    let (findings, rest) = report.split_once("id=\"subjects\"").unwrap();
+    assert!(!findings.contains("progressToken") && rest.contains("progressToken"));
     assert!(report.contains("characters cut]"));
 }
 
