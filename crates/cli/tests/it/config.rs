@@ -377,15 +377,6 @@ fn who_is_attacked_decides_whether_the_file_is_read() {
         "{}",
         stderr(&output)
     );
-    for flag in [&["--resume"][..], &["--report", "html"]] {
-        let output = project.run(&[&["run"], flag].concat());
-        assert_eq!(code(&output), 64);
-        assert!(
-            stderr(&output).contains("say where with --out"),
-            "{}",
-            stderr(&output)
-        );
-    }
 }
 
 #[test]
