@@ -25,7 +25,7 @@ impl ReloadRequests {
         {
             return;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

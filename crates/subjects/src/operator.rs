@@ -263,18 +263,6 @@ fn seconds() -> u64 {
     since.as_ref().map_or(0, Duration::as_secs)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_has_one_width() {
-        let now = now();
-        assert_eq!(now.len(), "2026-01-02T03:04:05.678Z".len(), "{now}");
-        assert!(now.ends_with('Z'));
-    }
-}
-
 /// The variable with the key that tokens are sealed with.
 const TOKEN_KEY: &str = "PROOFHOUSE_TOKEN_KEY";
 /// A key has 44 characters; a file of it may have a line more.
@@ -303,4 +291,16 @@ fn vault(
     };
     let vault = TokenVault::new(directory, &key).map_err(|error| wrong(error.to_string()))?;
     Ok(Some(Arc::new(vault)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_has_one_width() {
+        let now = now();
+        assert_eq!(now.len(), "2026-01-02T03:04:05.678Z".len(), "{now}");
+        assert!(now.ends_with('Z'));
+    }
 }

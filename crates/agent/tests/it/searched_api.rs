@@ -55,6 +55,10 @@ fn paths(server: &TestServer) -> Vec<String> {
     paths.filter(|path| path != "/api.json").collect()
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "written at the place of the call"
+)]
 fn call(operation: &str, arguments: Value) -> (&'static str, Value) {
     (
         "hub_call",

@@ -311,7 +311,7 @@ impl Prune {
             let removed = audit::prune(store.as_ref(), &key, before).await?;
             if removed > 0 {
                 let object = json!({"kind": "audit", "id": removed.to_string()});
-                let entry = audit::by_command_line("audit.prune", object);
+                let entry = audit::by_command_line("audit.prune", &object);
                 store.append_audit(entry).await?;
             }
             Ok::<_, StoreError>(removed)

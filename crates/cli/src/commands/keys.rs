@@ -196,7 +196,7 @@ pub(crate) async fn keep(
 }
 
 async fn noted(store: &Store, action: &str, id: &str) -> Result<(), CommandError> {
-    let entry = audit::by_command_line(action, json!({"kind": "key", "id": id}));
+    let entry = audit::by_command_line(action, &json!({"kind": "key", "id": id}));
     store.append_audit(entry).await.map_err(failed)?;
     Ok(())
 }

@@ -388,7 +388,7 @@ impl Serve {
             }
         };
         let object = json!({"kind": "settings", "id": "operator"});
-        let entry = audit::by_server("settings.reload", object, outcome);
+        let entry = audit::by_server("settings.reload", &object, outcome);
         if let Err(error) = store.append_audit(entry).await {
             talk(&printable_line(&format!(
                 "the audit log cannot be written: {error}"

@@ -567,11 +567,7 @@ fn mistakes_are_answered_with_what_to_do() {
             64,
             "openai",
         ),
-        (
-            &["scenarios", "list", "--framework", "nonsense"],
-            64,
-            "owasp_llm",
-        ),
+        (&["scenarios", "list", "--entry", "nonsense"], 64, "ASI01"),
         (
             &["run", "--no-config", "--subject", "sim:nobody"],
             64,

@@ -109,7 +109,7 @@ impl AuditedRequest {
     pub(super) fn entry(self, status: u16) -> Option<NewAuditEntry> {
         let draft = std::mem::take(&mut *lock(&self.note.0));
         let changes = self.method != Method::GET && self.method != Method::HEAD;
-        if !draft.is_due && !(changes && draft.actor.is_some()) {
+        if !(draft.is_due || changes && draft.actor.is_some()) {
             return None;
         }
         let row = ACTIONS

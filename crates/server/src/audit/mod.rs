@@ -17,7 +17,7 @@ const BATCH: usize = 1_000;
 
 /// An entry about something that was done at a command line, by whoever may use the store.
 #[must_use]
-pub fn by_command_line(action: &str, object: Value) -> NewAuditEntry {
+pub fn by_command_line(action: &str, object: &Value) -> NewAuditEntry {
     NewAuditEntry {
         namespace: None,
         entry: json!({
@@ -29,7 +29,7 @@ pub fn by_command_line(action: &str, object: Value) -> NewAuditEntry {
 
 /// An entry about something that the server itself did.
 #[must_use]
-pub fn by_server(action: &str, object: Value, outcome: &str) -> NewAuditEntry {
+pub fn by_server(action: &str, object: &Value, outcome: &str) -> NewAuditEntry {
     NewAuditEntry {
         namespace: None,
         entry: json!({

@@ -412,6 +412,10 @@ events:
     assert!(internet.requests()[0].contains("Bearer sk-1"));
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "written at the place of the call"
+)]
 fn listener(tool: &Arc<Tool>, parameters: Value) -> EventListener {
     EventListener {
         tool: Arc::clone(tool),

@@ -32,7 +32,7 @@ pub fn command(args: &[&str]) -> Command {
 pub fn command_under(wrapper: &[&str], args: &[&str]) -> Command {
     // Tests leave nothing in the project.
     let names_place = |arg: &&str| ["--out", "--no-keep", "--list", "--help"].contains(arg);
-    let keeps = args.first() == Some(&"run") && !args.iter().any(|arg| names_place(&arg));
+    let keeps = args.first() == Some(&"run") && !args.iter().any(names_place);
     let more: &[&str] = if keeps { &["--no-keep"] } else { &[] };
     let words = [wrapper, &[env!("CARGO_BIN_EXE_proofhouse")], args, more].concat();
     let mut command = Command::new(words[0]);

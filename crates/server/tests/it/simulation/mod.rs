@@ -5,6 +5,13 @@
 //! model and its clock, and each of them asks [`process::SimProcess`] first: there it is paused, cut off or killed.
 //! Whatever was acknowledged must have come to pass once, within [`BOUND`] after the last fault.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::await_holding_lock,
+    reason = "a test that prints its figures, takes its seed from the environment, and runs on one thread"
+)]
+
 mod checks;
 mod clients;
 mod dice;

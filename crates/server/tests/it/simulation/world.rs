@@ -263,7 +263,7 @@ impl SimWorld {
                 if let Some(running) = self.process(process) {
                     let engine = running.engine;
                     tokio::task::spawn_local(async move {
-                        engine.shutdown(Duration::from_secs(2)).await
+                        engine.shutdown(Duration::from_secs(2)).await;
                     });
                     self.start(process).await;
                 }

@@ -49,6 +49,10 @@ const MAX_CHALLENGES: usize = 3;
 
 impl Endpoint {
     /// Fills in the address and the headers.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is another part of one connection, and there is one caller"
+    )]
     pub(super) async fn new(
         client: Client,
         block: &Mcp,

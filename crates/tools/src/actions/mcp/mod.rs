@@ -92,10 +92,11 @@ impl McpRuntime {
             max_message_bytes: MAX_AUTH_BYTES,
             response_timeout: AUTH_TIME,
             idle_timeout: AUTH_TIME,
-            ..wire.clone()
+            ..wire
         };
+        let egress = Arc::new(egress);
         let guarded = |limits| {
-            Client::guarded(limits, Arc::new(egress.clone()))
+            Client::guarded(limits, egress.clone())
                 .map_err(|error| ActionError::new(ActionFailure::Manifest, error.to_string()))
         };
         Ok(Self {
