@@ -217,7 +217,7 @@ fn what_the_schema_accepts_and_check_refuses_is_a_semantic_rule() {
         }
     }
     assert!(both > 150, "only {both} changes were refused by both");
-    assert!(met.len() > 5, "only {met:?} were met");
+    assert!(met.len() > 4, "only {met:?} were met");
     assert!(
         unlisted.is_empty(),
         "the schema accepts what these rules refuse: {unlisted:#?}"
