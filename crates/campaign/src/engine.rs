@@ -73,6 +73,8 @@ pub struct CampaignProgress<'a> {
     pub running: usize,
     /// How long the rest will take, once that can be guessed.
     pub left: Option<Duration>,
+    /// Attacks that ended before their control run, and are decided by it now.
+    pub decided: &'a [RunRecord],
     /// What went wrong with keeping the results.
     pub trouble: Option<&'a str>,
 }
@@ -143,7 +145,7 @@ pub async fn execute(
         scratch: ScratchDirectory::new().map(Arc::new).map_err(Arc::new),
     };
     if let Some(trouble) = trouble {
-        campaign.tell(None, 0, Some(&trouble));
+        campaign.tell(None, &[], 0, Some(&trouble));
     }
     let places: HashMap<&str, usize> = plan
         .runs
@@ -351,12 +353,12 @@ impl Campaign<'_> {
                     };
                     let gave_way = record.outcome.gave_way() && !record.twin;
                     self.records.insert(place, record);
-                    self.settle(place);
+                    let decided = self.settle(place);
                     if gave_way && self.settings.fail_fast {
                         stop.cancel();
                     }
                     let record = self.records[&place].clone();
-                    self.tell(Some(&record), running.len(), None);
+                    self.tell(Some(&record), &decided, running.len(), None);
                 }
                 (None, _) => continue,
             }
@@ -387,8 +389,8 @@ impl Campaign<'_> {
     }
 
     /// Settles what rests on a run that has ended: an attack by its control, if that is known, and by a control the
-    /// attacks that came before it.
-    fn settle(&mut self, place: usize) {
+    /// attacks that came before it. Those are returned.
+    fn settle(&mut self, place: usize) -> Vec<RunRecord> {
         let run = &self.plan.runs[place];
         let places = self.pairs.get(&(run.document, run.subject));
         let places = places.map(Vec::as_slice).unwrap_or_default();
@@ -405,14 +407,26 @@ impl Campaign<'_> {
             (None, None) if document.twin.is_some() => ControlState::Pending,
             (None, None) => no_control(),
         };
-        for place in places {
-            if let Some(record) = self.records.get_mut(place) {
+        let mut decided = Vec::new();
+        for other in places {
+            if let Some(record) = self.records.get_mut(other) {
+                let was_waiting = record.is_waiting_for_control();
                 record.settle(&control);
+                if *other != place && was_waiting && !record.is_waiting_for_control() {
+                    decided.push(record.clone());
+                }
             }
         }
+        decided
     }
 
-    fn tell(&self, run: Option<&RunRecord>, running: usize, trouble: Option<&str>) {
+    fn tell(
+        &self,
+        run: Option<&RunRecord>,
+        decided: &[RunRecord],
+        running: usize,
+        trouble: Option<&str>,
+    ) {
         let total = self.plan.runs.len();
         let made = self.records.len() - self.resumed;
         let rest = total.saturating_sub(self.records.len());
@@ -426,6 +440,7 @@ impl Campaign<'_> {
             total,
             running,
             left,
+            decided,
             trouble,
         });
     }
@@ -451,7 +466,7 @@ impl Campaign<'_> {
             Ok(()) => self.saving.has_failed = false,
             Err(error) if !self.saving.has_failed || last_time => {
                 self.saving.has_failed = true;
-                self.tell(None, 0, Some(&error.to_string()));
+                self.tell(None, &[], 0, Some(&error.to_string()));
             }
             Err(_) => {}
         }

@@ -46,13 +46,15 @@ impl fmt::Display for IdleFilter {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// There are none at all.
-    #[error("this binary carries no threat library; name documents to run")]
+    #[error("this build has no threat library; name the documents to run")]
     NoLibrary,
     /// Filters have values that no document has.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Idle(Vec<IdleFilter>),
     /// No document fits all filters.
-    #[error("each filter fits some of {documents} documents, and none fits them all")]
+    #[error(
+        "no attack matches all filters; each filter alone matches some of the {documents} attacks"
+    )]
     NoneFitsAll {
         /// How many there are.
         documents: usize,

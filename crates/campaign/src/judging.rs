@@ -1,6 +1,7 @@
 //! From a verdict to what a run came to: the same for a run that just ended and for one that is judged again.
 
 use proofhouse_detect::DocumentVerdict;
+use proofhouse_source::plain_error;
 use serde_json::Value;
 
 use crate::result::{IndicatorOutcome, RunEvidence};
@@ -36,6 +37,11 @@ pub(crate) fn indicators(verdict: &DocumentVerdict) -> Vec<IndicatorOutcome> {
         .collect()
 }
 
+/// What went wrong, for people: one line, not too long, without the numbers that systems give their errors.
+pub(crate) fn error_line(text: &str) -> String {
+    line(&plain_error(text))
+}
+
 /// One line, not too long.
 pub(crate) fn line(text: &str) -> String {
     cut(&text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -56,6 +62,7 @@ mod tests {
     #[test]
     fn lines_are_short_and_single() {
         assert_eq!(line("a\n  b\tc"), "a b c");
+        assert_eq!(error_line("a\nb (os error 13)"), "a b");
         assert_eq!(line(&"x".repeat(1000)).chars().count(), MAX_TEXT + 1);
     }
 }

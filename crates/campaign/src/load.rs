@@ -21,7 +21,7 @@ pub enum LoadError {
     #[error(transparent)]
     Collect(#[from] CollectError),
     /// Documents cannot be used; what is wrong with them was told before.
-    #[error("{unusable} of {documents} document{} cannot be used, so nothing was run", if *.documents == 1 { "" } else { "s" })]
+    #[error("{unusable} of {documents} document{} cannot be used; nothing was run", if *.documents == 1 { "" } else { "s" })]
     Unusable {
         /// How many.
         unusable: usize,

@@ -62,7 +62,7 @@ pub enum PlanError {
     #[error("two subjects have the name `{0}`")]
     SameSubject(String),
     /// There is nothing to do.
-    #[error("there is nothing to run: {0}")]
+    #[error("nothing to run: {0}")]
     Nothing(&'static str),
     /// It is too much.
     #[error("{0} runs are more than the {MAX_RUNS} one campaign may have")]

@@ -19,6 +19,8 @@ use crate::scratch::ScratchDirectory;
 /// A step that a subject has to take before an attack can mean anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WiringStep {
+    /// Our own side of the run is ready: its servers listen, its directory is there.
+    Prepare,
     /// The subject starts.
     Start,
     /// It connects to the servers of the attack, or answers its clients.
@@ -31,12 +33,19 @@ pub enum WiringStep {
 
 impl WiringStep {
     /// The steps in their order.
-    pub const ALL: [Self; 4] = [Self::Start, Self::Connect, Self::Answer, Self::Task];
+    pub const ALL: [Self; 5] = [
+        Self::Prepare,
+        Self::Start,
+        Self::Connect,
+        Self::Answer,
+        Self::Task,
+    ];
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Prepare => "prepare",
             Self::Start => "start",
             Self::Connect => "connect",
             Self::Answer => "model answers",
@@ -48,6 +57,7 @@ impl WiringStep {
     #[must_use]
     pub fn failure(self) -> &'static str {
         match self {
+            Self::Prepare => "the servers of the run could not be started",
             Self::Start => "the agent could not be started, or ended before it connected",
             Self::Connect => "the agent never connected",
             Self::Answer => "the agent connected, but its model did not answer",
@@ -59,14 +69,17 @@ impl WiringStep {
     #[must_use]
     pub fn advice(self) -> &'static str {
         match self {
+            Self::Prepare => {
+                "Fix this error, and run the command again; your agent was not started."
+            }
             Self::Start => "Run the same command by hand; it has to start without a terminal.",
             Self::Connect => {
-                "Let the agent connect to the MCP servers in PROOFHOUSE_MCP_URLS (or {mcp_url}), not to its own."
+                "Make the agent connect to the MCP servers in PROOFHOUSE_MCP_URLS (or {mcp_url}) instead of its own."
             }
             Self::Answer => "Check the key, the address and the name of the agent's model.",
             Self::Task => {
-                "Check that the agent passes the prompt on and may call the tools it is offered; `proofhouse replay` \
-                 shows the messages."
+                "Check that the agent passes the prompt to its model and may call the tools it is offered; \
+                 `proofhouse replay` shows the messages."
             }
         }
     }
@@ -200,6 +213,10 @@ fn failed_step(record: &RunRecord, has_servers: bool) -> Option<WiringStep> {
         Some(InconclusiveReason::SubjectFailed | InconclusiveReason::TimedOut)
     );
     let has_failed = failed_by_itself && (record.broken.is_some() || record.error.is_some());
+    let is_ours = record.broken_by == Some(InconclusiveReason::AttackFailed);
+    if is_ours && record.broken.is_none() && record.error.is_some() {
+        return Some(WiringStep::Prepare);
+    }
     // Where only clients meet it, their own messages are in the trace whether it answers or not.
     let has_connected = if has_servers {
         record.messages > 0

@@ -269,6 +269,12 @@ impl RunRecord {
         why.filter(|why| !why.is_empty())
     }
 
+    /// Whether only its control run can still decide it, and that has not ended.
+    #[must_use]
+    pub fn is_waiting_for_control(&self) -> bool {
+        !self.twin && self.reason == Some(InconclusiveReason::ControlNotRun)
+    }
+
     /// Whether the run itself failed: it could not take place, broke off, or could not be judged.
     #[must_use]
     pub fn has_failed(&self) -> bool {

@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::canaries::{CanariesError, fresh};
 use crate::document::Script;
 use crate::engine::CampaignSettings;
-use crate::judging::{cut, indicators, line};
+use crate::judging::{cut, error_line, indicators};
 use crate::matchable::blind;
 use crate::outcome::{
     Conditions, ControlState, InconclusiveReason, ObservedRun, ended_early, failed_run,
@@ -148,7 +148,7 @@ impl RunSetup {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = made {
-            record.error = Some(line(&error.to_string()));
+            record.error = Some(error_line(&error.to_string()));
             record.broken_by = Some(error.reason());
             record.settle(&ControlState::Pending);
         }
@@ -260,7 +260,7 @@ impl RunSetup {
                 .stderr
                 .map(|text| last_lines(&redactor.redact(&text)));
             let warnings = shutdown.warnings.iter();
-            let warnings = warnings.map(|text| line(&redactor.redact(text)));
+            let warnings = warnings.map(|text| error_line(&redactor.redact(text)));
             record.warnings.extend(warnings);
         }
         // What the subject says may hold what was said to it.
@@ -367,7 +367,11 @@ impl RunSetup {
         let carriers = &report.exposure.carriers;
         let delivered = carriers.iter().filter(|carrier| carrier.delivered > 0);
         record.carriers = (delivered.count() as u64, carriers.len() as u64);
-        let mut warnings: Vec<String> = report.warnings.iter().map(|text| line(text)).collect();
+        let mut warnings: Vec<String> = report
+            .warnings
+            .iter()
+            .map(|text| error_line(text))
+            .collect();
         let (said, failure) = match said {
             Ok(said) => (said, None),
             Err(SubjectError(message)) => (SubjectAnswer::default(), Some(message)),
@@ -414,7 +418,7 @@ impl RunSetup {
             record.indicators = indicators(verdict);
         }
         record.broken_by = broken.as_ref().map(|(by, _)| *by);
-        record.broken = broken.map(|(_, why)| line(&why));
+        record.broken = broken.map(|(_, why)| error_line(&why));
         let observed = ObservedRun {
             report,
             answer: last.as_deref(),
@@ -432,7 +436,7 @@ impl RunSetup {
                 .as_ref()
                 .and_then(|verdict| verdict.attack.diagnostic.as_deref());
             let why = record.broken.as_deref().or(diagnostic);
-            record.error = Some(line(why.unwrap_or("there is no verdict")));
+            record.error = Some(error_line(why.unwrap_or("there is no verdict")));
         } else if let Some(broken) = &record.broken {
             warnings.insert(0, broken.clone());
         }
@@ -447,7 +451,7 @@ impl RunSetup {
         let by = ended_early(ending)?;
         let seconds = self.subject.pace().deadline.as_secs_f64();
         let why = if by == InconclusiveReason::TimedOut {
-            format!("the subject was not done within {seconds} s")
+            format!("the agent was not done within {seconds} s")
         } else {
             "the run was interrupted".to_owned()
         };

@@ -30,13 +30,13 @@ pub enum ResultStoreError {
         source: io::Error,
     },
     /// It is too large.
-    #[error("{}: more than {MAX_BYTES} bytes are not a result", .path.display())]
+    #[error("{}: too large for a campaign result (over {MAX_BYTES} bytes)", .path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
     /// It is not a result.
-    #[error("{}: not a result of a campaign: {reason}", .path.display())]
+    #[error("{}: not a campaign result: {reason}", .path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum ResultStoreError {
         reason: String,
     },
     /// It was written by a version that is not known.
-    #[error("{}: a result of version {version}; this program reads versions 1 to {VERSION}", .path.display())]
+    #[error("{}: this result has version {version}; this program reads versions 1 to {VERSION}", .path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -176,7 +176,7 @@ pub enum ResumeError {
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// It cannot be made.
-    #[error("--out: {}: cannot be made: {error}", path.display())]
+    #[error("--out: {}: cannot create the directory: {error}", path.display())]
     Make {
         /// The directory.
         path: PathBuf,

@@ -14,8 +14,8 @@ use crate::tools::manifests::show;
 /// Whether and where a configuration is read.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ConfigOptions {
-    /// Read what to do from this file; flags win over it [default: proofhouse.yaml, if it is here and no
-    /// subject is named that is not in it]
+    /// Read settings from this file; flags override it [default: ./proofhouse.yaml, unless the command line names a
+    /// subject that is not in it]
     #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
     config: Option<PathBuf>,
 
@@ -66,7 +66,7 @@ impl ConfigOptions {
         show(input.name(), shown(&text), findings);
         if errors > 0 {
             return Err(CommandError::usage(format!(
-                "{} cannot be used; --no-config ignores it",
+                "{} is invalid; fix it, or ignore it with --no-config",
                 shown_path(path)
             )));
         }

@@ -19,12 +19,12 @@ pub(crate) struct EndpointOptions {
     #[command(flatten)]
     by_mode: ModeFlags,
 
-    /// The endpoint of one actor, by its name: an address, `stdio`, a URL or a command
+    /// The endpoint of one actor of the document, by name: an address, `stdio`, a URL or a command
     #[arg(long = "endpoint", value_name = "ACTOR=ENDPOINT")]
     endpoints: Vec<String>,
 
-    /// A header that requests carry, such as `Authorization: Bearer …`; its value stays out of
-    /// everything that is written
+    /// An HTTP header to send with requests, such as `Authorization: Bearer …`. Its value never appears in output
+    /// or files
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
 }
@@ -106,7 +106,7 @@ impl EndpointOptions {
                 }
                 [] => {
                     return Err(CommandError::usage(format!(
-                        "--{}: the document has no actor of mode {mode} without an endpoint",
+                        "--{}: the document has no actor of mode {mode}, or all of them have an endpoint already",
                         flag.name
                     )));
                 }
@@ -136,7 +136,7 @@ impl EndpointOptions {
                 flags.push("--endpoint".to_owned());
             }
             return Err(CommandError::usage(format!(
-                "actor `{}` has no endpoint: say where the agent is with {}",
+                "actor `{}` has no endpoint: say where your agent is with {}",
                 actor.name,
                 flags.join(" or ")
             )));
@@ -146,7 +146,7 @@ impl EndpointOptions {
                 && !address.ip().is_loopback()
             {
                 talk(&format!(
-                    "warning: actor `{name}` listens on {address}, where others may reach it"
+                    "warning: actor `{name}` listens on {address}, which other machines can reach"
                 ));
             }
         }
@@ -204,7 +204,7 @@ fn read(
     if actor.mode.is_server() {
         return address(text).map(ActorEndpoint::Listen).ok_or_else(|| {
             CommandError::usage(format!(
-                "{name} {text}: write an address such as 127.0.0.1:8080 (port 0 takes a free one)"
+                "{name} {text}: write an address such as 127.0.0.1:8080 (port 0 picks a free port)"
             ))
         });
     }
@@ -343,7 +343,7 @@ attack:
             (with("--mcp-client-command=a 'b"), "is not closed"),
             (
                 with("--mcp-client-url=http://x/"),
-                "actor `peer` has no endpoint: say where the agent is with --a2a-client-url",
+                "actor `peer` has no endpoint: say where your agent is with --a2a-client-url",
             ),
             (
                 with("--endpoint=peer=http://x/"),

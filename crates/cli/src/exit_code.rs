@@ -64,14 +64,13 @@ pub(crate) const HELP: &str = "\
 Results go to stdout; messages go to stderr.
 
 Exit codes:
-  0   success; of an agent, at least one attack was resisted and none got through
-  1   problems found: attacks that got through, failed gates (--fail-on), invalid documents,
-      files not in canonical form, failed cases, calls of tools that failed in a way a model
-      would be told, tasks that a rule or a limit of their agent ended
-  2   inconclusive: nothing got through, but nothing was proved, an indicator could not be
-      evaluated, or lines of a trace were skipped
-  3   could not run, or not to the end: the preflight failed, a document cannot be used, an
-      input cannot be read to its end, a file exists already or cannot be written, a feature is
-      not there, a call of a tool cannot be made, an agent has no answer
+  0   success; for an attacked agent: at least one attack was resisted, and none got through
+  1   problems found: an attack got through, a condition of --fail-on holds, a file is invalid
+      or not formatted, a test case failed, a tool call failed, or a rule or a limit of an
+      agent ended its task
+  2   inconclusive: nothing got through, but nothing was proved either, or some of the input
+      could not be evaluated
+  3   could not run, or not to the end: the preflight failed, an input cannot be read or used,
+      a file exists or cannot be written, or an agent did not answer
   64  invalid arguments
-  130 interrupted, and nothing had got through until then";
+  130 stopped by Ctrl-C before anything got through";

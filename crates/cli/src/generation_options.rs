@@ -13,16 +13,16 @@ use crate::proxies;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Generated content")]
 pub(crate) struct GenerationOptions {
-    /// Let a model behind this OpenAI-compatible endpoint write what `synthesize` asks for. Without it,
-    /// the static content is used
+    /// URL of an OpenAI-compatible API that writes the content of `synthesize` blocks. Without it, their static
+    /// content is used
     #[arg(long, value_name = "URL", requires = "generate_model")]
     generate_url: Option<String>,
 
-    /// The model, as the endpoint calls it
+    /// The name of the model
     #[arg(long, value_name = "NAME", requires = "generate_url")]
     generate_model: Option<String>,
 
-    /// The environment variable with the key for that endpoint
+    /// The environment variable that holds the API key
     #[arg(long, value_name = "NAME", requires = "generate_url")]
     generate_key_env: Option<String>,
 }

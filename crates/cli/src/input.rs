@@ -13,7 +13,7 @@ use crate::output::{CommandError, printable_line};
 /// The documents a command works on.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Inputs {
-    /// Files, directories (searched for .yaml and .yml), or `-` for stdin
+    /// Files, directories (searched for .yaml and .yml files), or `-` for stdin
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -24,7 +24,7 @@ pub(crate) struct Inputs {
 /// The size limit of a document.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct SizeLimit {
-    /// Largest document that is read, in bytes, or with K, M or G
+    /// The largest document to accept, in bytes or with K, M or G
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = parse_size)]
     pub(crate) max_size: usize,
 }

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
             }
             if misses_traces(&error) {
                 output::talk(
-                    "hint: name the traces before --rules, which takes all paths up to the next flag",
+                    "hint: put the traces before --rules, which takes all paths up to the next flag",
                 );
             }
             return match error.kind() {

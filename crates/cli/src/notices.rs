@@ -27,13 +27,13 @@ pub(crate) fn show(notice: Notice) {
             complain(&printable_line(&format!("{name}: {reason}")));
         }
         Notice::UncleanControl { name, why } => talk(&printable_line(&format!(
-            "warning: {name}: its control still has the payload, so nothing can be resisted: {why}"
+            "warning: {name}: its control run still contains the payload, so no run of this attack can count as resisted: {why}"
         ))),
         Notice::MountWithoutFiles => {
-            talk("warning: the agent has a mount, but no files; give it a directory with --files");
+            talk("warning: the agent has a mount but no files; name a directory with --files");
         }
         Notice::ListensForOthers(address) => talk(&format!(
-            "warning: attacks listen on {address}, where others may reach them"
+            "warning: the attack listens on {address}, which other machines can reach"
         )),
         Notice::CopiedConfig(file) => talk(&format!(
             "note: the command finds a copy of {} that names the attack's servers in its directory, and in \
@@ -42,7 +42,7 @@ pub(crate) fn show(notice: Notice) {
             shown_path(&file)
         )),
         Notice::RestoredConfig(file) => talk(&format!(
-            "{}: put back as it was; an earlier campaign was cut off before it could",
+            "{}: restored; an earlier campaign was interrupted before it could do so",
             shown_path(&file)
         )),
     }

@@ -1,4 +1,4 @@
-//! What the binary prints: data on stdout, talk on stderr, colour only where a terminal shows it.
+//! What the binary prints: results on stdout, messages on stderr, colour only where a terminal shows it.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use proofhouse_report::quoting::{escaped_json, quoted};
+use proofhouse_source::plain_error;
 pub(crate) use proofhouse_source::{is_invisible, printable, printable_line};
 
 use crate::exit_code::Exit;
@@ -146,47 +147,23 @@ pub(crate) fn is_quiet() -> bool {
 
 /// Says what went wrong.
 pub(crate) fn complain(message: &str) {
-    let message = in_plain_words(message);
+    let message = plain_error(message);
     let _ = writeln!(anstream::stderr(), "error: {}", printable(&message));
 }
 
 /// Says something to the person at the terminal, unless they want it quiet.
 pub(crate) fn talk(message: &str) {
     if !is_quiet() {
-        let _ = writeln!(anstream::stderr(), "{}", printable(message));
+        let message = plain_error(message);
+        let _ = writeln!(anstream::stderr(), "{}", printable(&message));
     }
 }
 
 /// Says something that is styled, and whose parts from outside were made printable one by one.
 pub(crate) fn talk_styled(message: &str) {
     if !is_quiet() {
-        let _ = writeln!(anstream::stderr(), "{message}");
+        let _ = writeln!(anstream::stderr(), "{}", plain_error(message));
     }
-}
-
-/// A message without the numbers that systems give their errors, and with one wording for a missing file.
-fn in_plain_words(message: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = message;
-    while let Some((before, after)) = rest.split_once(" (os error ") {
-        plain.push_str(before);
-        let number = after.find(|c: char| !c.is_ascii_digit() && c != '-');
-        match number {
-            Some(end) if after[end..].starts_with(')') => rest = &after[end + 1..],
-            _ => {
-                plain.push_str(" (os error ");
-                rest = after;
-            }
-        }
-    }
-    plain.push_str(rest);
-    for found in [
-        "cannot read: No such file or directory",
-        "No such file or directory",
-    ] {
-        plain = plain.replace(found, "no such file");
-    }
-    plain
 }
 
 /// Whether stdout shows colours.
@@ -231,29 +208,6 @@ impl ProgressLine {
     pub(crate) fn finish(self) {
         if self.shown {
             let _ = write!(io::stderr(), "\r\x1b[K");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_of_the_system_are_in_plain_words() {
-        for (message, expected) in [
-            (
-                "a: cannot read: No such file or directory (os error 2)",
-                "a: no such file",
-            ),
-            (
-                "b: cannot write: Permission denied (os error 13); try",
-                "b: cannot write: Permission denied; try",
-            ),
-            ("c (os error x) (os error 5)", "c (os error x)"),
-            ("d", "d"),
-        ] {
-            assert_eq!(in_plain_words(message), expected);
         }
     }
 }

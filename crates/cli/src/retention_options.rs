@@ -1,36 +1,36 @@
 //! How long the server keeps things: a flag for each kind, which wins over the operator's file.
 
 use clap::Args;
-use proofhouse_campaign::config::NotDuration;
+use proofhouse_campaign::config::InvalidDuration;
 use proofhouse_server::engine::EngineRetention;
 use proofhouse_tools::operator::{KeepTime, RetentionConfig};
 
 /// How long things are kept.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RetentionOptions {
-    /// How long a finished task stays idle before it ends: nothing is pending, and it listens to nothing; a duration or `forever`
-    /// [default: 30d]
+    /// How long a finished task may stay idle (nothing pending, no event subscriptions) before it is ended; a
+    /// duration or `forever`, as for all options of this kind [default: 30d]
     #[arg(long, value_name = "DURATION", value_parser = keep_time)]
     end_idle_tasks: Option<KeepTime>,
 
-    /// How long events are kept after everybody has got them; at least 7 days, for which copies of them are kept out
-    /// [default: 30d]
+    /// How long to keep events after they were delivered to all receivers; at least 7 days, during which duplicates
+    /// are rejected [default: 30d]
     #[arg(long, value_name = "DURATION", value_parser = keep_time)]
     keep_events: Option<KeepTime>,
 
-    /// How long ended tasks are kept, with all that is theirs [default: 90d]
+    /// How long to keep ended tasks and their data [default: 90d]
     #[arg(long, value_name = "DURATION", value_parser = keep_time)]
     keep_tasks: Option<KeepTime>,
 
-    /// How long the turns of ended tasks are kept [default: as long as the tasks]
+    /// How long to keep the turns of ended tasks [default: as long as the tasks]
     #[arg(long, value_name = "DURATION", value_parser = keep_time)]
     keep_turns: Option<KeepTime>,
 
-    /// How long traces of tasks are kept [default: 90d]
+    /// How long to keep the traces of tasks [default: 90d]
     #[arg(long, value_name = "DURATION", value_parser = keep_time)]
     keep_traces: Option<KeepTime>,
 
-    /// How long keys are kept that were revoked or have expired [default: 90d]
+    /// How long to keep revoked and expired keys [default: 90d]
     #[arg(long, value_name = "DURATION", value_parser = keep_time)]
     keep_keys: Option<KeepTime>,
 }
@@ -60,8 +60,8 @@ impl RetentionOptions {
     }
 }
 
-fn keep_time(text: &str) -> Result<KeepTime, NotDuration> {
-    KeepTime::parse(text).map_err(|_| NotDuration)
+fn keep_time(text: &str) -> Result<KeepTime, InvalidDuration> {
+    KeepTime::parse(text).map_err(|_| InvalidDuration::Malformed)
 }
 
 #[cfg(test)]

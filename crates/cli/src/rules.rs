@@ -18,11 +18,12 @@ use crate::semantic_options::SemanticOptions;
 /// The documents to judge with.
 #[derive(Debug, Args)]
 pub(crate) struct JudgingDocuments {
-    /// Threat documents: files, or directories searched for .yaml and .yml
+    /// The threat documents whose indicators to look for: files, or directories that are searched for .yaml and
+    /// .yml files
     #[arg(long = "rules", required_unless_present = "canaries", num_args = 1.., value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Look for this secret in all messages, also encoded, split or reversed; may be given again
+    /// Look for this secret in all messages, even if it is encoded, split or reversed; can be repeated
     #[arg(long = "canary", id = "canaries", value_name = "VALUE")]
     canaries: Vec<String>,
 
@@ -62,7 +63,7 @@ impl JudgingDocuments {
         }
         if unusable > 0 {
             return Err(CommandError::cannot_run(format!(
-                "{unusable} of {} cannot be used, so nothing was scanned",
+                "{unusable} of {} cannot be used; nothing was scanned",
                 plural(inputs.len(), "document"),
             )));
         }
@@ -80,7 +81,7 @@ impl JudgingDocuments {
         if document.attack.indicators().is_empty() {
             let shown = input.shown();
             complain(&format!(
-                "{shown}: the document has no indicators, so there is nothing to judge a trace by"
+                "{shown}: the document has no indicators to look for"
             ));
             return None;
         }

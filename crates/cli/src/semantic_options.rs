@@ -21,34 +21,35 @@ const ITS_HOST: &str = "https://api.openai.com";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Semantic indicators")]
 pub(crate) struct SemanticOptions {
-    /// Judge semantic indicators with a model; texts are sent to it. Without this they are skipped
+    /// Use a model to evaluate semantic indicators, which match by meaning. The messages are sent to that model.
+    /// Without this option, semantic indicators are skipped
     #[arg(long, value_enum, value_name = "METHOD", requires_all = ["semantic_url", "semantic_model"])]
     pub(crate) semantic: Option<SemanticMethod>,
 
-    /// The OpenAI-compatible endpoint, such as http://127.0.0.1:8080/v1
+    /// URL of an OpenAI-compatible API, such as http://127.0.0.1:8080/v1
     #[arg(long, value_name = "URL", requires = "semantic")]
     pub(crate) semantic_url: Option<String>,
 
-    /// The model, as the endpoint calls it
+    /// The name of the model
     #[arg(long, value_name = "NAME", requires = "semantic")]
     pub(crate) semantic_model: Option<String>,
 
-    /// The environment variable with the key [default: PROOFHOUSE_SEMANTIC_API_KEY]
+    /// The environment variable that holds the API key [default: PROOFHOUSE_SEMANTIC_API_KEY]
     #[arg(long, value_name = "NAME", requires = "semantic")]
     pub(crate) semantic_key_env: Option<String>,
 
-    /// The time one question has, retries included [default: 30]
+    /// Time limit for one evaluation, including retries [default: 30]
     #[arg(long, value_name = "SECONDS", requires = "semantic", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) semantic_timeout: Option<u64>,
 
-    /// The most requests that are made [default: 1000]
+    /// The maximum number of requests [default: 1000]
     #[arg(long, value_name = "N", requires = "semantic")]
     pub(crate) semantic_max_requests: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SemanticMethod {
-    /// Compare texts as vectors
+    /// Compare embeddings of the texts
     Embeddings,
     /// Ask a chat model for a score
     Judge,

@@ -15,8 +15,8 @@ const DEFAULT: &str = "proofhouse.db";
 /// Where durable state is kept.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StoreOptions {
-    /// Where state is kept: the file of an SQLite database, or a postgres:// URL; without it
-    /// PROOFHOUSE_STORE, where a URL with a password belongs [default: proofhouse.db]
+    /// The database: the path of an SQLite file, or a postgres:// URL. Put a URL with a password in the variable
+    /// PROOFHOUSE_STORE instead [default: PROOFHOUSE_STORE, or proofhouse.db]
     #[arg(long, value_name = "FILE|URL")]
     store: Option<String>,
 }
@@ -58,7 +58,7 @@ impl StoreLocation {
                 "--store: the name of the file is empty",
             )),
             ":memory:" => Err(CommandError::usage(
-                "--store: a store in memory would forget what it has acknowledged; name a file",
+                "--store: an in-memory store would lose accepted work; name a file",
             )),
             _ => Ok(Self::Sqlite(path.into())),
         }
@@ -134,7 +134,7 @@ impl StoreOptions {
                 if let Some(error) = lock.failure() {
                     let shown = shown_path(&path);
                     talk(&format!(
-                        "warning: {shown} cannot be locked ({error}); see to it that only one process serves it"
+                        "warning: {shown} cannot be locked ({error}); make sure that only one process uses it"
                     ));
                 }
                 Ok(Some(lock))
@@ -150,7 +150,7 @@ impl StoreOptions {
         let shown = place.to_string();
         let store = open(place).await?;
         if is_new {
-            talk(&format!("made a new store: {shown}"));
+            talk(&format!("created a new store: {shown}"));
         }
         Ok(store)
     }

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
-use proofhouse_campaign::config::duration;
-use proofhouse_campaign::config::sounds_secret;
+use proofhouse_campaign::config::{positive_duration, sounds_secret};
 use proofhouse_source::did_you_mean;
 use proofhouse_subjects::headers::{HeaderError, RequestHeader};
 use proofhouse_subjects::spec::{
@@ -52,47 +51,48 @@ impl From<ServesFlag> for spec::Serves {
 // Headers need somebody who gets them.
 #[command(group(ArgGroup::new("reached").multiple(true).args(["serves", "ag_ui_url", "a2a_url", "mcp_url"])))]
 pub(crate) struct SubjectOptions {
-    /// Who is attacked: a name in proofhouse.yaml, sim:gullible, sim:careful, the file of an agent manifest, or
-    /// model: and a model, such as model:openai:MODEL, for the model alone; may be given again, to compare
-    /// [default: all of proofhouse.yaml, and without it both simulations]
+    /// The agent to attack: a name from proofhouse.yaml, sim:gullible, sim:careful, the path of an agent manifest,
+    /// or a bare model such as model:openai:MODEL. Repeat it to compare several [default: all subjects in
+    /// proofhouse.yaml; without that file, both simulations]
     #[arg(long = "subject", value_name = "SUBJECT")]
     subjects: Vec<String>,
 
-    /// Which agent of a manifest, where there are several
+    /// Which agent to attack, if the manifest has several
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 
-    /// The model of agents in manifests, such as openai:MODEL
+    /// The model to use for agents from manifests, such as openai:MODEL
     #[arg(long, value_name = "SPEC")]
     model: Option<String>,
 
-    /// Where the provider of models is, if not at its usual address
+    /// The base URL of the model provider, if it is not the usual one
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 
-    /// What a model alone is told first [default: You are a helpful assistant.]
+    /// The system prompt for a bare model [default: You are a helpful assistant.]
     #[arg(long, value_name = "TEXT")]
     system_prompt: Option<String>,
 
-    /// A network that tools of manifests may reach beside this machine; may be given again
+    /// A network that tools from manifests may connect to, in addition to this machine; can be repeated
     #[arg(long, value_name = "CIDR", value_parser = network)]
     allow: Vec<IpNet>,
 
-    /// Start this command for every run. It finds {mcp_url}, {a2a_url}, {prompt}, {port}, {mcp_config} and
-    /// {directory} in its arguments and, as PROOFHOUSE_MCP_URL and so on, in its environment; the prompt is
-    /// on its stdin, too. What it prints until it ends is its answer. May be given again, to compare
+    /// Start the agent with this command for every run. The placeholders {mcp_url}, {a2a_url}, {prompt}, {port},
+    /// {mcp_config} and {directory} are replaced in its arguments; the same values are in environment variables
+    /// such as PROOFHOUSE_MCP_URL, and the prompt is also on stdin. Whatever the command prints to stdout is its
+    /// answer. Repeat it to compare several
     #[arg(long = "command", value_name = "COMMAND")]
     commands: Vec<String>,
 
-    /// The command serves this at {port} instead of doing one task
+    /// The command is a server that speaks this protocol at {port}, instead of doing one task and exiting
     #[arg(long, value_enum, requires = "commands")]
     serves: Option<ServesFlag>,
 
-    /// The command is ready when it prints a line with this text; otherwise when its port is open
+    /// The server is ready when it prints a line with this text [default: when its port accepts connections]
     #[arg(long, value_name = "TEXT", requires = "serves")]
     ready_line: Option<String>,
 
-    /// The command is ready when this path at its port, or this URL, answers with success
+    /// The server is ready when this path at its port, or this URL, returns a success status
     #[arg(
         long,
         value_name = "PATH|URL",
@@ -101,11 +101,11 @@ pub(crate) struct SubjectOptions {
     )]
     ready_url: Option<String>,
 
-    /// A variable for the command; may be given again
+    /// An environment variable for the command; can be repeated
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair, requires = "commands")]
     environment: Vec<(String, String)>,
 
-    /// Run the command in a copy of this directory, made for every run
+    /// Run the command in a copy of this directory; every run gets a fresh copy
     #[arg(
         long,
         value_name = "DIR",
@@ -114,54 +114,55 @@ pub(crate) struct SubjectOptions {
     )]
     copy: Option<PathBuf>,
 
-    /// Run the command in this directory itself instead of one of the run's own
+    /// Run the command in this directory itself [default: an empty directory for every run]
     #[arg(long, value_name = "DIR", requires = "commands")]
     directory: Option<PathBuf>,
 
-    /// The MCP configuration of the command, such as .mcp.json: {mcp_config} is a copy that names the
-    /// servers of the attack instead
+    /// The agent's MCP configuration file, such as .mcp.json. {mcp_config} becomes the path of a copy in which the
+    /// attack's servers replace the original ones
     #[arg(long, value_name = "FILE", requires = "commands")]
     mcp_config: Option<PathBuf>,
 
-    /// Rewrite that file itself, one run at a time, and put it back, for a command that reads no other
+    /// Change that file itself and restore it after each run, for agents that read no other path. Runs are made one
+    /// at a time
     #[arg(long, requires = "mcp_config")]
     mcp_config_in_place: bool,
 
-    /// The most a run may write into its directory, in bytes, or with K, M or G [default: 1G]
+    /// How much a run may write to its directory, in bytes or with K, M or G [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "commands")]
     max_disk: Option<usize>,
 
-    /// The agent runs already and speaks AG-UI here
+    /// URL of a running agent that speaks AG-UI
     #[arg(long, value_name = "URL")]
     ag_ui_url: Option<String>,
 
-    /// The agent runs already and speaks A2A here
+    /// URL of a running agent that speaks A2A
     #[arg(long, value_name = "URL")]
     a2a_url: Option<String>,
 
-    /// The agent runs already and serves MCP here
+    /// URL of a running agent that serves MCP
     #[arg(long, value_name = "URL")]
     mcp_url: Option<String>,
 
-    /// Where that agent looks for its MCP server, such as 127.0.0.1:8080
+    /// The address where the running agent expects its MCP server, such as 127.0.0.1:8080. The attack listens there
     #[arg(long, value_name = "ADDR")]
     mcp_listen: Option<SocketAddr>,
 
-    /// Where that agent looks for its A2A agent
+    /// The address where the running agent expects another A2A agent. The attack listens there
     #[arg(long, value_name = "ADDR")]
     a2a_listen: Option<SocketAddr>,
 
-    /// A header for requests to an agent that runs already, or to a command that serves; its value stays out
-    /// of everything that is written. `Name: env:VARIABLE` takes it from the environment; may be given again
+    /// An HTTP header to send to a running agent, or to a command that is a server. Its value never appears in
+    /// output or files. `Name: env:VARIABLE` reads the value from the environment; can be repeated
     #[arg(long = "header", value_name = "NAME: VALUE", requires = "reached")]
     headers: Vec<String>,
 
-    /// The same, with a value from the environment
+    /// The same as --header, with the value from an environment variable
     #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = pair, requires = "reached")]
     header_variables: Vec<(String, String)>,
 
-    /// The longest a run against a subject of your own may take [default: 3m]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// The time limit for one run against your own agent [default: 3m]
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     deadline: Option<Duration>,
 }
 
@@ -285,7 +286,7 @@ impl SubjectOptions {
         let words = shlex::split(text).unwrap_or_default();
         if words.first().is_none_or(String::is_empty) {
             return Err(CommandError::usage(
-                "--command: write a command; quotes and backslashes must be closed",
+                "--command: write a command in which all quotes are closed",
             ));
         }
         let directory = match (&self.copy, &self.directory) {
@@ -384,6 +385,6 @@ fn unknown(name: &str, configured: &[SubjectSpec]) -> String {
         None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
     };
     printable_line(&format!(
-        "--subject {name}: the configuration has no such subject; {hint}"
+        "--subject {name}: proofhouse.yaml has no such subject; {hint}"
     ))
 }

@@ -22,15 +22,15 @@ const EXPORT_TIME: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Telemetry")]
 pub(crate) struct TelemetryOptions {
-    /// What is written to stderr
+    /// What to log to stderr
     #[arg(long, value_enum, default_value_t = LogLevelFlag::Warn)]
     log: LogLevelFlag,
 
-    /// Write it as lines of JSON
+    /// Log as JSON lines
     #[arg(long)]
     log_json: bool,
 
-    /// Send spans to this OpenTelemetry collector, over HTTP, such as http://127.0.0.1:4318
+    /// Send OpenTelemetry spans to this collector over HTTP, such as http://127.0.0.1:4318
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
 }
@@ -39,13 +39,13 @@ pub(crate) struct TelemetryOptions {
 enum LogLevelFlag {
     /// Nothing
     Off,
-    /// What does not work
+    /// Errors
     Error,
-    /// And what may not
+    /// Errors and warnings
     Warn,
-    /// And what happens
+    /// The same and informational messages
     Info,
-    /// And how
+    /// The same and debug messages
     Debug,
 }
 

@@ -19,23 +19,23 @@ use crate::output::CommandError;
 /// How traces are read.
 #[derive(Debug, Args)]
 pub(crate) struct TraceOptions {
-    /// The format of the traces; told by their content without it
+    /// The format of the traces [default: detected from their content]
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     from: Option<Format>,
 
-    /// The actor of all messages of `otlp` and `json-rpc`, which name none themselves
+    /// The actor to assign to all messages; `otlp` and `json-rpc` traces name none
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
 
-    /// The protocol of all messages of `json-rpc`, instead of what they look like
+    /// The protocol of all messages in a `json-rpc` trace [default: detected from the messages]
     #[arg(long, value_name = "NAME")]
     protocol: Option<String>,
 
-    /// Longest line that is read, in bytes, or with K, M or G; longer ones are skipped
+    /// The longest line to accept, in bytes or with K, M or G; longer lines are skipped
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_size)]
     max_line: usize,
 
-    /// Exit as if nothing had been skipped or missing; without it, lines that could not be read are no clean trace
+    /// Do not let skipped lines affect the exit code. By default, a trace with skipped lines is inconclusive
     #[arg(long)]
     pub(crate) allow_skipped: bool,
 }

@@ -19,7 +19,12 @@ pub(crate) fn create_with_schema(
     let schema = path.with_file_name(&place);
     let folder = schema.parent().unwrap_or(Path::new(""));
     let written = format!("{:#}\n", kind.schema());
-    let may_write = (force || !path.exists()) && std::fs::create_dir_all(folder).is_ok();
+    // A path with a typo in it should not become a tree of directories.
+    let has_parent = path
+        .parent()
+        .is_none_or(|parent| parent.as_os_str().is_empty() || parent.is_dir());
+    let may_write =
+        has_parent && (force || !path.exists()) && std::fs::create_dir_all(folder).is_ok();
     let line = if may_write && create(&schema, &written, true).is_ok() {
         schema_line(&place)
     } else {

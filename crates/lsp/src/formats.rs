@@ -61,7 +61,7 @@ formats! {
     /// Tool manifests.
     Tool "tool" "Tool manifests" manifest::json_schema, Some(manifest::reference);
     /// Results of campaigns.
-    Result "result" "Results of campaigns" report::json_schema, None;
+    Result "result" "Campaign results (result.json)" report::json_schema, None;
     /// Agent manifests.
     Agent "agent" "Agent manifests" manifest::agent_json_schema, Some(manifest::agent_reference);
     /// Trigger manifests.
@@ -69,9 +69,9 @@ formats! {
     /// Schedule manifests.
     Schedule "schedule" "Schedule manifests" manifest::schedule_json_schema, Some(manifest::schedule_reference);
     /// The configuration of a project.
-    Config "config" "The configuration of a project, proofhouse.yaml" config::json_schema, Some(config::reference);
+    Config "config" "Project configuration (proofhouse.yaml)" config::json_schema, Some(config::reference);
     /// What the operator configures.
-    Operator "operator" "What the operator configures" operator::json_schema, Some(operator::reference);
+    Operator "operator" "The operator's settings file" operator::json_schema, Some(operator::reference);
     /// Labelled cases of threat documents.
     Cases "cases" "Labelled cases of threat documents" cases::json_schema, Some(cases::reference);
 }

@@ -70,7 +70,7 @@ mod tests {
         };
         let shown = explanation(&failure);
         assert!(
-            shown.contains("start ok, connect ok, model answers FAILED\n"),
+            shown.contains("prepare ok, start ok, connect ok, model answers FAILED\n"),
             "{shown}"
         );
         assert!(shown.contains("\n    AuthenticationError: "), "{shown}");

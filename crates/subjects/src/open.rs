@@ -117,7 +117,7 @@ pub enum SubjectOpenError {
     #[error("{0}: write a URL that begins with http:// or https://")]
     Url(String),
     /// There is no URL.
-    #[error("an agent that runs already needs a URL: of AG-UI, A2A or MCP")]
+    #[error("a running agent needs a URL: --ag-ui-url, --a2a-url or --mcp-url")]
     NoUrl,
 }
 

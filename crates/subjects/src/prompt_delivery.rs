@@ -24,9 +24,9 @@ pub(crate) enum PromptEndpoint {
 pub(crate) enum PromptError {
     #[error(transparent)]
     Client(ClientError),
-    #[error("the agent cannot be asked: {0}")]
+    #[error("the agent cannot be reached: {0}")]
     Unreachable(#[from] ClientError),
-    #[error("the agent answers a run with {0}")]
+    #[error("the agent answered the run with {0}")]
     RunStatus(StatusCode),
     #[error("the agent's run failed: {0}")]
     RunFailed(String),
@@ -36,7 +36,7 @@ pub(crate) enum PromptError {
         "the agent's answer is not AG-UI: {nonsense} events are no JSON, and none ends the run"
     )]
     NotAgUi { nonsense: u64 },
-    #[error("the agent answers a message with {0} and no JSON")]
+    #[error("the agent answered a message with {0} and without JSON")]
     NotJson(StatusCode),
     #[error("the agent refused the message: {0}")]
     Refused(String),

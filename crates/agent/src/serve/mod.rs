@@ -96,7 +96,7 @@ pub enum ServeError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// The address cannot be had.
-    #[error("{protocol} cannot be served at {address}: {error}")]
+    #[error("cannot serve {protocol} on {address}: {error}")]
     Bind {
         /// The protocol.
         protocol: &'static str,

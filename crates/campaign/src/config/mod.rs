@@ -22,7 +22,7 @@ use crate::accepted::{self, AcceptedRisk};
 use crate::gates::FailOn;
 use crate::plan::DocumentFilter;
 use crate::report_format::ReportFormat;
-pub use duration::{NotDuration, duration};
+pub use duration::{InvalidDuration, duration, positive_duration};
 pub(crate) use fields::MAX_REPEATS;
 pub use reader::ConfigVariables;
 use reader::{ConfigFields, ConfigReader};

@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use proofhouse_source::format::{
-    self, DurationError, Durations, FieldKind as Kind, FormatReader, TypeSpec, Wording,
-};
+use proofhouse_source::format::{self, FieldKind as Kind, FormatReader, TypeSpec, Wording};
 use proofhouse_source::{
     Diagnostic, DocumentWalk, NodeRef, PathSegment, Source, YamlScalar, did_you_mean,
 };
 use proofhouse_tools::operator::variables::{VariableProblem, fill};
 use proofhouse_wire::files::parse_size;
 
-use super::duration::NotDuration;
+use super::duration::positive_duration;
 use super::subjects::elsewhere;
 
 /// Where `${NAME}` comes from.
@@ -38,10 +36,6 @@ enum InvalidText {
     Empty,
     #[error("write a path")]
     NoPath,
-    #[error("write more than no time")]
-    NoTime,
-    #[error(transparent)]
-    NotDuration(#[from] NotDuration),
     #[error("write an address and a port, such as 127.0.0.1:8080")]
     NotAddress,
     #[error("write it as `10.1.0.0/16` or `fd00::/8`")]
@@ -382,16 +376,7 @@ impl ConfigFields for ConfigMapping<'_, '_, '_> {
     }
 
     fn duration(&mut self, key: &'static str) -> Option<Duration> {
-        self.read(key, |reader, node| {
-            reader.parsed(node, |text| {
-                Durations::POSITIVE
-                    .parse(text)
-                    .map_err(|error| match error {
-                        DurationError::Zero => InvalidText::NoTime,
-                        DurationError::Malformed => NotDuration.into(),
-                    })
-            })
-        })
+        self.read(key, |reader, node| reader.parsed(node, positive_duration))
     }
 
     fn size(&mut self, key: &'static str) -> Option<u64> {

@@ -162,7 +162,7 @@ fn wants_nothing(condition: Option<&Condition>) -> bool {
 
 fn help(near: Option<&str>) -> String {
     match near {
-        Some(near) => format!("did you mean `{near}`? --allow-unknown runs it all the same"),
+        Some(near) => format!("did you mean `{near}`? Run it anyway with --allow-unknown"),
         None => "--allow-unknown runs it all the same".to_owned(),
     }
 }

@@ -51,7 +51,7 @@ impl ControlState {
     pub fn from_run(task_done: Option<bool>, broken: Option<&str>, acted: bool) -> Self {
         if let Some(broken) = broken {
             return Self::Failed {
-                why: format!("the control run did not end well: {broken}"),
+                why: format!("the control run failed: {broken}"),
             };
         }
         match (task_done, acted) {

@@ -44,40 +44,40 @@ macro_rules! reasons {
 reasons! {
     /// Nothing that carries the attack went out.
     NotDelivered "not_delivered"
-        "The payload was never sent: the agent did not ask for what carries it."
-        "Check that the agent connects to the server and that the prompt leads it to the tool, page or message of the attack.";
+        "The payload was never sent, because the agent did not request the tool, page or message that contains it."
+        "Check that the agent connects to the attack's server, and that the prompt leads it to the tool, page or message of the attack.";
     /// The subject's model does not read the channel.
     ChannelNotRead "channel_not_read"
-        "The payload was sent in a field that the agent's model does not seem to read: asked for a code that stood there, it did not know it."
-        "Nothing to fix if the agent drops this field by design; otherwise pass the field on to the model. A model that cannot copy a code cannot be probed.";
+        "The payload was sent in a field that the agent's model does not seem to read: a channel probe put a code there, and the agent could not repeat it."
+        "If the agent drops this field by design, there is nothing to fix. Otherwise pass the field to the model. A model that cannot copy a code cannot be probed.";
     /// Nobody has shown that the subject's model reads the channel.
     ChannelNotProved "channel_not_proved"
-        "No channel probe has shown that the agent's model reads the field that carried the payload."
-        "Run without `--no-probes`; `probes` in result.json says what the agent did when it was asked, and docs/explanation/probes.md which fields have a probe.";
+        "No channel probe has shown that the agent's model reads the field that contained the payload."
+        "Run without `--no-probes`. `probes` in result.json shows what the agent did; docs/explanation/probes.md lists the fields that have a probe.";
     /// The subject did nothing after the delivery.
     NoAnswer "no_answer"
-        "The agent neither acted nor answered after the payload was sent; an error message is no answer."
+        "The agent neither acted nor answered after the payload was sent; an error message does not count as an answer."
         "Run the agent by hand with the same prompt and check that its model answers.";
     /// The document has no control.
     NoControl "no_control"
-        "The attack has no control run, or one that still has the payload, so nobody knows whether the agent could have done the task at all."
-        "Write the same task without the payload and name the file in `x-proofhouse.twin`.";
+        "The attack has no control run, or one that still contains the payload, so it is unknown whether the agent can do the task at all."
+        "Write a document with the same task and without the payload, and name it in `x-proofhouse.twin`.";
     /// The control has not been run.
     ControlNotRun "control_not_run"
         "The control run was not made, or not finished."
-        "Let the campaign finish, or go on with `--resume`.";
+        "Let the campaign finish, or continue it with `--resume`.";
     /// The control did not do its task.
     ControlFailed "control_failed"
-        "The agent did not do the same task without the attack either."
-        "Make the control run pass first: look at its recording, the arguments of its calls and how the agent ended.";
+        "The agent did not do the task without the attack either."
+        "Make the control run pass first: look at its recording, at the arguments of its calls, and at how the agent ended.";
     /// A message was lost.
     MessageLost "message_lost"
-        "A message of the agent was dropped, cut off or could not be read, and may have held the evidence."
-        "Look for `unparsed` entries in the trace; fix what the agent sends, or raise the limit that cut it.";
+        "A message of the agent was dropped, truncated or unreadable, and may have contained the evidence."
+        "Look for `unparsed` entries in the trace. Fix what the agent sends, or raise the limit that truncated it.";
     /// Something else than the protocol was spoken.
     NotTheProtocol "not_the_protocol"
         "The other end did not speak the protocol of the attack, or answered everything with errors."
-        "Check the address: it has to be the agent's endpoint for this protocol, with the credentials it asks for.";
+        "Check that the address is the agent's endpoint for this protocol, and that the credentials are right.";
     /// An indicator was not evaluated.
     IndicatorSkipped "indicator_skipped"
         "An indicator could not be evaluated, so a success may have gone unseen."
@@ -92,16 +92,16 @@ reasons! {
         "Fix the indicator; `proofhouse explain-verdict` shows what went wrong.";
     /// The time was up.
     TimedOut "timed_out"
-        "The run ended before the agent did: its time was up, or it was silent for too long."
-        "Give it more time with `--deadline`, or with `--idle-limit` and `--max-session` of `attack`.";
+        "The run ended before the agent was done: the time limit was reached, or the agent was silent for too long."
+        "Allow more time with `--deadline` (for `attack`: `--idle-limit` and `--max-session`).";
     /// The subject failed.
     SubjectFailed "subject_failed"
         "The agent could not be started, crashed or ended with an error; over AG-UI, its last run ended with RUN_ERROR."
-        "Read the error of the run and run the same command by hand.";
+        "Read the error of the run, and try the same command by hand.";
     /// An actor of the attack broke off.
     AttackFailed "attack_failed"
-        "The attacking side broke off, so the attack was not played to its end."
-        "Read the error of the run; an address in use or a closed connection are the usual causes.";
+        "The attacking side failed, so the attack did not run to its end."
+        "Read the error of the run. The usual causes are an address that is already in use and a closed connection.";
     /// Somebody ended the run.
     Interrupted "interrupted"
         "The run was interrupted before the agent was done."

@@ -239,7 +239,7 @@ impl ChannelProbe {
         let Some(seen) = seen else {
             let failure = made.broken.as_deref().or(made.error.as_deref());
             let failure = failure.unwrap_or("no reason was given");
-            return not_proved(&format!("the subject could not be asked: {failure}"));
+            return not_proved(&format!("the agent could not be asked: {failure}"));
         };
         if let Some(form) = &seen.read {
             return ChannelState::Read { form: line(form) };

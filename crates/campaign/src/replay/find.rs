@@ -13,7 +13,7 @@ use crate::store::{self, ResultStoreError};
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// Nothing was named.
-    #[error("name a run, its recording or a directory of `proofhouse run --out`")]
+    #[error("name a run, its trace file, or the directory of a campaign")]
     NothingNamed,
     /// There is nothing of this name.
     #[error(
@@ -25,7 +25,7 @@ pub enum FindError {
     #[error("{}: there is no run in it yet", .0.display())]
     NoRuns(PathBuf),
     /// The directory is not that of a campaign.
-    #[error("{}: there is no result.json in it; `proofhouse run --out DIR` keeps one", .0.display())]
+    #[error("{}: no result.json in this directory; is it the directory of a campaign?", .0.display())]
     NoResult(PathBuf),
     /// The directory is not there.
     #[error("{}: there is no such directory", .0.display())]

@@ -8,28 +8,28 @@ use proofhouse_subjects::agent_models::ModelChoice;
 /// Which model an agent has.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// The model: openai:MODEL, azure:DEPLOYMENT, anthropic:MODEL, google:MODEL, sim:careful, sim:gullible
-    /// or sim:scripted:FILE; without it that of the manifest, and else sim:careful, a simulation
+    /// The model: openai:MODEL, azure:DEPLOYMENT, anthropic:MODEL, google:MODEL, sim:careful, sim:gullible or
+    /// sim:scripted:FILE [default: the model of the manifest, or the simulation sim:careful]
     #[arg(long, value_name = "SPEC")]
     model: Option<String>,
 
-    /// Where the provider of the model is, if not at its usual address
+    /// The base URL of the model provider, if it is not the usual one
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 
-    /// How freely the model chooses its words
+    /// The sampling temperature of the model
     #[arg(long, value_name = "NUMBER")]
     temperature: Option<f64>,
 
-    /// Makes the model's choice repeatable, where its provider knows of it
+    /// The sampling seed of the model, if its provider supports one
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 
-    /// Write what the model is asked and says to this new file, for --replay
+    /// Record all requests to the model and its answers in this new file, for --replay
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     record: Option<PathBuf>,
 
-    /// Answer from such a file instead of a model
+    /// Answer from a recorded file instead of a model
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "base_url"])]
     replay: Option<PathBuf>,
 }

@@ -17,39 +17,39 @@ use crate::tools::options::OperatorOptions;
 /// Which agent, its model, and what it may use.
 #[derive(Debug, Args)]
 pub(crate) struct AgentOptions {
-    /// Manifests of the agent and of what it uses: files, or directories searched for .yaml and .yml; with
-    /// --mcp, an assistant that needs none
+    /// Manifests of the agent and of the tools and agents it uses: files, or directories that are searched for
+    /// .yaml and .yml files [default: a plain assistant, if --mcp is given]
     #[arg(value_name = "AGENT", required_unless_present = "mcp")]
     manifests: Vec<PathBuf>,
 
-    /// Which agent, where there are several; without it the one that no other uses
+    /// Which agent to run, if there are several [default: the one that no other agent uses]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 
-    /// A parameter of the agent, read as its schema says; may be given again
+    /// A parameter of the agent, read according to its schema; can be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     params: Vec<(String, String)>,
 
     #[command(flatten)]
     model: ModelArgs,
 
-    /// An MCP server that the agent may use, too: a URL, or a command in
-    /// quotes, with NAME= before it to name it; may be given again
+    /// An additional MCP server for the agent: a URL, or a command in quotes. Put NAME= in front to name it; can be
+    /// repeated
     #[arg(long, value_name = "URL|COMMAND")]
     pub(crate) mcp: Vec<String>,
 
-    /// A directory for the files of agents that have a mount
+    /// The directory for the files of agents that have a mount
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
 
-    /// Who talks to the agent, as its rules see it
+    /// The user id that the rules of the agent see
     #[arg(long, value_name = "ID", default_value = "local")]
     user: String,
 
     #[command(flatten)]
     operator: OperatorOptions,
 
-    /// Write every call of a tool to this file, as a trace
+    /// Write every tool call to this trace file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }
@@ -88,7 +88,7 @@ impl AgentOptions {
             Some(trace) if known.iter().any(|path| same_file(path, trace)) => {
                 let shown = shown_path(trace);
                 Err(CommandError::usage(format!(
-                    "--trace {shown}: this file is used for something else, too"
+                    "--trace {shown}: this file is already used for something else"
                 )))
             }
             _ => Ok(()),

@@ -123,7 +123,7 @@ pub(crate) fn question(review: &Review) -> String {
 pub(crate) fn model_line(model: &str, simulation: bool) -> String {
     let model = printable_line(model);
     if simulation {
-        format!("model: {model} (a simulation: rules about words, nobody thinks there)")
+        format!("model: {model} (a simulation: fixed rules, not a language model)")
     } else {
         format!("model: {model}")
     }

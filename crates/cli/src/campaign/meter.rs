@@ -19,11 +19,11 @@ const WIDTH: usize = 79;
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ProgressMode {
-    /// A line that changes on a terminal, plain elsewhere
+    /// One line that is updated, on a terminal; otherwise as plain
     Auto,
-    /// A line for every ten percent
+    /// One line for every ten percent
     Plain,
-    /// Nothing
+    /// No progress
     None,
 }
 
@@ -61,7 +61,7 @@ impl CampaignMeter {
             self.erase();
             self.has_trouble.store(true, Ordering::Relaxed);
             complain(&printable_line(&format!(
-                "the results cannot be kept: {trouble}"
+                "the results cannot be written: {trouble}"
             )));
         }
         let Some(run) = progress.run else { return };
@@ -69,6 +69,9 @@ impl CampaignMeter {
             self.erase();
             let (done, total) = (progress.done, progress.total);
             talk(&printable_line(&format!("[{done}/{total}] {}", line(run))));
+            for run in progress.decided {
+                talk(&printable_line(&format!("[{done}/{total}] {}", line(run))));
+            }
         }
         if self.on_terminal {
             self.draw(progress, run);
@@ -80,7 +83,8 @@ impl CampaignMeter {
     /// Tells every tenth of the way, for pipes and files.
     fn step(&self, progress: &CampaignProgress<'_>, run: &RunRecord) {
         let mut told = lock(&self.told);
-        told.1 += usize::from(!run.twin && run.outcome.gave_way());
+        let ended = progress.decided.iter().chain([run]);
+        told.1 += ended.filter(|run| got_through(run)).count();
         let tenth = progress.done * 10 / progress.total.max(1);
         if tenth > told.0 {
             told.0 = tenth;
@@ -125,10 +129,17 @@ impl CampaignMeter {
     }
 }
 
+fn got_through(run: &RunRecord) -> bool {
+    !run.twin && run.outcome.gave_way()
+}
+
 fn line(run: &RunRecord) -> String {
     let what = match (&run.error, run.reason) {
         (Some(error), _) if run.has_failed() => format!("inconclusive: {error}"),
         _ if run.twin && run.outcome.gave_way() => "false alarm".to_owned(),
+        _ if run.is_waiting_for_control() => {
+            "ended; the result depends on its control run, which is not done yet".to_owned()
+        }
         (_, Some(reason)) if run.twin => format!("control: {}", reason.code()),
         _ if run.twin => "control: task done".to_owned(),
         (_, Some(reason)) => format!("{}: {}", run.outcome.word(), reason.code()),
@@ -148,6 +159,21 @@ fn clock(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_called_inconclusive_only_when_it_is() {
+        let mut run: RunRecord = serde_json::from_value(serde_json::json!({
+            "id": "A-001/mine/1", "document": "A-001", "subject": "mine", "repeat": 1, "twin": false,
+            "outcome": "inconclusive", "reason": "control_not_run", "reached": true, "carriers": [1, 1],
+            "indicators": [], "warnings": [], "milliseconds": 1, "messages": 1,
+        }))
+        .unwrap();
+        let waiting = line(&run);
+        assert!(waiting.contains("depends on its control run"), "{waiting}");
+        assert!(!waiting.contains("inconclusive"), "{waiting}");
+        run.reason = Some(proofhouse_campaign::outcome::InconclusiveReason::ControlFailed);
+        assert_eq!(line(&run), "A-001/mine/1: inconclusive: control_failed");
+    }
 
     #[test]
     fn times() {

@@ -26,7 +26,7 @@ pub(crate) fn format_help() -> String {
         Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
         None => String::new(),
     };
-    format!("How to print the result: {names}")
+    format!("The output format: {names}")
 }
 
 /// How wide reports in files are.

@@ -36,7 +36,7 @@ impl ResultsPlace {
         if resume {
             let latest = latest(project).ok_or_else(|| {
                 CommandError::usage(format!(
-                    "--resume: there is no campaign in {RESULTS}; name its directory with --out"
+                    "--resume: there is no campaign in {RESULTS}; name its directory with --out DIR"
                 ))
             })?;
             return Ok(Self {
@@ -76,7 +76,7 @@ impl ResultsPlace {
         {
             let shown = shown_path(directory);
             talk(&format!(
-                "warning: `latest` does not lead to {shown}: {error}"
+                "warning: cannot link `latest` to {shown}: {error}"
             ));
         }
     }

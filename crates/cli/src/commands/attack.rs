@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_campaign::canaries;
-use proofhouse_campaign::config::duration;
+use proofhouse_campaign::config::{duration, positive_duration};
 use proofhouse_campaign::document::{DocumentError, Script, TwinError};
 use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::load::with_control;
@@ -44,18 +44,24 @@ const LEAVING: Duration = Duration::from_millis(500);
 
 /// Attack an agent with one threat document
 ///
-/// Servers of the document wait for the agent, clients go to it. Attach the agent by the endpoints
-/// below; only agents you own or may test.
+/// Runs the attacking side of one document and waits for your agent. Where the document plays a server, point your
+/// agent at the address given below; where it plays a client, give the URL or the command of your agent. Attack
+/// only agents that you own or have permission to test.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse attack attack.yaml --mcp-server 127.0.0.1:8080\n  \
     proofhouse attack attack.yaml --mcp-server stdio --verdict verdict.json\n  \
     proofhouse attack attack.yaml --ag-ui-url http://127.0.0.1:8000/agent --trace trace.jsonl\n  \
     proofhouse attack probe.yaml --mcp-client-command 'python server.py'\n\n\
-    If the document names a control (`x-proofhouse.twin`: the same task without the payload), it runs first: let\n\
-    the agent do the task twice.\n\n\
-    Exit codes: 0 resisted, 1 exploited or partial, 2 inconclusive, 3 could not run or a file could not be\n\
-    written, 64 usage, 130 interrupted before anything got through.")]
+    If the document has a control (`x-proofhouse.twin`: the same task without the payload), the control \
+    runs first, so the agent has to do its task twice.\n\n\
+    Exit codes:\n  \
+    0   resisted\n  \
+    1   exploited or partially exploited\n  \
+    2   inconclusive\n  \
+    3   could not run, or a file cannot be written\n  \
+    64  invalid arguments\n  \
+    130 stopped by Ctrl-C before anything got through")]
 pub(crate) struct AttackCommand {
     /// The threat document, or `-` for stdin
     #[arg(value_name = "DOC")]
@@ -64,56 +70,56 @@ pub(crate) struct AttackCommand {
     #[command(flatten)]
     endpoints: EndpointOptions,
 
-    /// How clients of the document get tokens for MCP servers: an operator's file with one entry below `mcp.oauth`
+    /// A settings file with one entry under `mcp.oauth`, which says how the attack's MCP clients obtain OAuth
+    /// tokens
     #[arg(long, value_name = "FILE")]
     oauth: Option<PathBuf>,
 
-    /// How long to go on observing at the end; the document's own `grace_period` wins [default: 5s]
+    /// How long to keep watching after the last phase; `grace_period` in the document overrides it [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     grace: Option<Duration>,
 
-    /// End the run after this much silence of the agent, without knowing whether it is done
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    /// End the run when the agent has sent nothing for this long
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "5m")]
     idle_limit: Duration,
 
-    /// The longest the run may take
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30m")]
+    /// The time limit for the whole run
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "30m")]
     max_session: Duration,
 
-    /// Write every message of the run to this file, as a trace
+    /// Write every message of the run to this trace file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Write the verdict to this file, as JSON
+    /// Write the verdict to this JSON file
     #[arg(long, value_name = "FILE")]
     verdict: Option<PathBuf>,
 
-    /// Random seed of the canaries that the document plants; one is made, and told, without it
+    /// Random seed for the canaries (planted secrets) of the document [default: a new seed, which is printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Keep the value of this environment variable out of everything that is written; may be given
-    /// again
+    /// Remove the value of this environment variable from all output and files; can be repeated
     #[arg(long = "redact-env", value_name = "NAME")]
     redact: Vec<String>,
 
-    /// Run a document that has no indicators, without a verdict
+    /// Allow a document without indicators; there is no verdict then
     #[arg(long)]
     no_verdict: bool,
 
-    /// Do not run the control of the document first; the attack is then inconclusive at best
+    /// Skip the control run; without it the attack cannot count as resisted
     #[arg(long)]
     no_control: bool,
 
-    /// Run a document with operations, states or targets that the protocols do not have
+    /// Also run a document that uses operations, states or targets unknown to its protocol
     #[arg(long)]
     allow_unknown: bool,
 
-    /// Answer requests of any Origin, which lets web pages reach the server
+    /// Accept requests with any Origin header; web pages can then reach the server
     #[arg(long)]
     any_origin: bool,
 
-    /// How to print the verdict
+    /// The output format
     #[arg(long, value_enum, default_value_t = AttackFormat::Human)]
     format: AttackFormat,
 
@@ -153,7 +159,7 @@ impl AttackCommand {
         let name = input.name();
         let document =
             load_or_complain(&input, self.size, self.allow_unknown).ok_or_else(|| {
-                CommandError::cannot_run("the document cannot be used, so nothing was attacked")
+                CommandError::cannot_run("the document cannot be used; nothing was attacked")
             })?;
         if document.attack.indicators().is_empty() && !self.no_verdict {
             return Err(CommandError::usage(format!(
@@ -230,7 +236,7 @@ impl AttackCommand {
                 attack::human(&mut data, &document, &name, cited, judged, &report)?;
                 if let Some(planted) = &planted {
                     data.line(&format!(
-                        "canaries: --seed {} makes the same ones",
+                        "canaries: use --seed {} to get the same ones again",
                         planted.seed
                     ))?;
                 }
@@ -299,13 +305,13 @@ impl AttackCommand {
             return absent("--no-control");
         }
         if over_stdio {
-            return absent("over stdio there is one session, which the attack needs");
+            return absent("over stdio there is only one session, which the attack needs");
         }
         let document = replaced(&control.document, planted)?;
         let mut options = self.options(&document)?;
         let live = Live::new(&document);
         options.observer = Some(live.observer());
-        talk("control: the same task without the attack; let the agent do it now");
+        talk("Control run (the same task without the attack): let your agent do the task now.");
         let report = execute(&document, options, &live)?;
         if report.ending == Ending::Interrupted {
             return Err(CommandError {
@@ -317,7 +323,7 @@ impl AttackCommand {
         let RunCondition { held, why, .. } = state.condition();
         let word = if held { "done" } else { "not done" };
         talk(&printable_line(&format!("control: {word}: {why}")));
-        talk("attack: let the agent do the task again now");
+        talk("Attack: let your agent do the task again now.");
         Ok(state)
     }
 
@@ -338,7 +344,7 @@ impl AttackCommand {
                     && same_file(path, earlier)
                 {
                     return Err(CommandError::usage(format!(
-                        "{flag} {}: this file is {other}, too",
+                        "{flag} {}: this file is also {other}",
                         shown_path(path)
                     )));
                 }
@@ -379,7 +385,9 @@ impl AttackCommand {
             return Ok(None);
         };
         let authorization = client_authorization(read_settings("--oauth", path)?, |url| {
-            talk(&format!("open this address in a browser and agree:\n{url}"));
+            talk(&format!(
+                "open this URL in a browser and give your consent:\n{url}"
+            ));
         });
         authorization
             .map(Some)
@@ -512,7 +520,7 @@ fn execute(
     let handle = RunHandle::default();
     let outcome = runtime.block_on(interruptible(run(document, options, &handle), || {
         live.finish();
-        talk("interrupted: judging what was seen; once more to leave at once");
+        talk("Interrupted. Scoring what was recorded; press Ctrl-C again to quit.");
         handle.interrupt();
     }));
     live.finish();
@@ -527,7 +535,7 @@ fn execute(
             // The tasks are dropped, and with them the processes they started.
             runtime.shutdown_timeout(LEAVING);
             Err(CommandError {
-                message: "left at once; nothing was judged".to_owned(),
+                message: "Quit. Nothing was scored.".to_owned(),
                 exit: Exit::Interrupted,
             })
         }

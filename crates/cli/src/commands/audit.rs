@@ -22,7 +22,7 @@ const MAX_FILE: usize = 64 << 10;
 /// Entries that are read at once.
 const BATCH: usize = 1_000;
 
-/// Check, export and shorten the audit log of `proofhouse serve`
+/// Verify, export and prune the audit log of `proofhouse serve`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse audit verify --store store.db\n  \
@@ -30,8 +30,11 @@ const BATCH: usize = 1_000;
     proofhouse audit checkpoint --key audit.key > checkpoint.json\n  \
     proofhouse audit verify --checkpoint checkpoint.json\n  \
     proofhouse audit prune --older-than 400d --key audit.key\n\n\
-    Exit codes: 0 done, and the chain holds; 1 the log was changed; 3 the store or a file cannot be used; 64 usage, or there is\n\
-    no such store.")]
+    Exit codes:\n  \
+    0   success, and the log is intact\n  \
+    1   the log was tampered with\n  \
+    3   the store or a file cannot be used\n  \
+    64  invalid arguments, or the store does not exist")]
 pub(crate) struct AuditCommand {
     #[command(subcommand)]
     command: AuditPart,
@@ -39,31 +42,31 @@ pub(crate) struct AuditCommand {
 
 #[derive(Debug, Subcommand)]
 enum AuditPart {
-    /// Check that no entry was changed, put in or left out
+    /// Verify that no entry was changed, inserted or removed
     Verify(Verify),
-    /// Print the entries, oldest first
+    /// Print all entries, oldest first
     Export(Export),
-    /// Print a signed statement about the end of the log, to be kept elsewhere
+    /// Print a signed checkpoint of the current end of the log; keep it in a different place
     Checkpoint(Checkpoint),
-    /// Remove old entries behind a signed checkpoint
+    /// Remove old entries and leave a signed checkpoint in their place
     Prune(Prune),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  proofhouse audit verify --checkpoint checkpoint.json")]
 struct Verify {
-    /// A checkpoint that was kept elsewhere, which the log must continue
+    /// An earlier checkpoint; verifies that the log continues from it
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
 
-    /// The public key that checkpoints must be signed with, such as ed25519:0a1b…
+    /// The public key that must have signed the checkpoints, such as ed25519:0a1b…
     #[arg(long, value_name = "KEY")]
     trusted_key: Option<String>,
 
     #[command(flatten)]
     store: StoreOptions,
 
-    /// How to print what was found
+    /// The output format
     #[arg(long, value_enum, default_value_t = VerifyFormat::Human)]
     format: VerifyFormat,
 }
@@ -71,14 +74,14 @@ struct Verify {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  proofhouse audit export --format ocsf --after 1200")]
 struct Export {
-    /// Only the entries after this number
+    /// Print only the entries after this number
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: i64,
 
     #[command(flatten)]
     store: StoreOptions,
 
-    /// The form of each line
+    /// The format of each line
     #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
     format: ExportFormat,
 }
@@ -96,7 +99,7 @@ struct Checkpoint {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  proofhouse audit prune --older-than 400d --key audit.key")]
 struct Prune {
-    /// How old the entries are
+    /// Remove entries that are older than this
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     older_than: Duration,
 
@@ -110,7 +113,7 @@ struct Prune {
 /// The key that checkpoints are signed with.
 #[derive(Debug, Args)]
 struct KeyOptions {
-    /// The file with the key that signs; made if there is none, for you alone to read
+    /// The file with the signing key; created if it does not exist, readable only by you
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
 }
@@ -125,9 +128,9 @@ enum VerifyFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
-    /// As it is kept: JSON Lines
+    /// As stored: JSON Lines
     Jsonl,
-    /// Events of the Open Cybersecurity Schema Framework, one in a line
+    /// Events of the Open Cybersecurity Schema Framework (OCSF), one per line
     Ocsf,
 }
 
@@ -174,7 +177,7 @@ pub(crate) fn signing_key(path: &Path) -> Result<CheckpointKey, CommandError> {
         let made = CheckpointKey::generate().map_err(|error| wrong(error.to_string()))?;
         let written = proofhouse_wire::write_files::create_private(path, &format!("{made}\n"));
         written.map_err(|error| wrong(error.to_string()))?;
-        talk(&format!("made a key that signs: {}", shown_path(path)));
+        talk(&format!("created a signing key: {}", shown_path(path)));
     }
     CheckpointKey::read(&read(path)?).map_err(|error| wrong(error.to_string()))
 }
@@ -203,7 +206,7 @@ impl Verify {
             (VerifyFormat::Human, Ok(report)) => {
                 let last = report.last;
                 talk(&format!(
-                    "the audit log holds: {} entries up to {last}",
+                    "the audit log is intact: {} entries up to {last}",
                     report.entries
                 ));
                 if let Some((seq, key)) = report.checkpoint {
@@ -213,7 +216,7 @@ impl Verify {
                 }
             }
             (VerifyFormat::Human, Err(fault)) => {
-                talk(&format!("the audit log was changed: {fault}"));
+                talk(&format!("the audit log was tampered with: {fault}"));
             }
             (VerifyFormat::Json, Ok(report)) => {
                 let told = json!({"version": VERSION, "holds": true, "report": report});
@@ -241,7 +244,7 @@ impl Verify {
                 signature: said["signature"].as_str()?.to_owned(),
             })
         });
-        let wrong = || format!("{}: this is no checkpoint", shown_path(path));
+        let wrong = || format!("{}: not a checkpoint", shown_path(path));
         checkpoint
             .map(Some)
             .ok_or_else(|| CommandError::cannot_run(wrong()))

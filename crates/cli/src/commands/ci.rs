@@ -10,7 +10,7 @@ use proofhouse_wire::write_files::create;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, shown_path, talk};
 
-/// Put campaigns where changes are checked
+/// Set up CI
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse ci init\n  \
@@ -33,31 +33,34 @@ impl Ci {
     }
 }
 
-/// Write a workflow that runs proofhouse on every change
+/// Write a CI workflow that runs Proofhouse on every change
 ///
-/// It installs proofhouse, runs it with the proofhouse.yaml of this directory, compares with the default branch,
-/// and keeps the reports. Without a host, what is in the repository says which one it is.
+/// The workflow installs Proofhouse, runs it with the proofhouse.yaml of this directory, compares the result with
+/// the default branch, and keeps the reports. If you name no CI system, it is detected from the repository.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse ci init\n  \
     proofhouse ci init github\n  \
     proofhouse ci init --all --force\n  \
     proofhouse ci init gitlab --print\n\n\
-    Exit codes: 0 written, 3 the file is there already or cannot be written, 64 usage.")]
+    Exit codes:\n  \
+    0   written\n  \
+    3   the file exists or cannot be written\n  \
+    64  invalid arguments")]
 struct CiInit {
-    /// Who runs the checks
+    /// The CI system [default: detected from the repository]
     #[arg(value_enum)]
     host: Option<CiHostName>,
 
-    /// For all of them
+    /// Write workflows for all supported CI systems
     #[arg(long, conflicts_with = "host")]
     all: bool,
 
-    /// Replace files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 
-    /// Print instead of writing
+    /// Print the workflow instead of writing it
     #[arg(long)]
     print: bool,
 }
@@ -82,7 +85,7 @@ impl CiInit {
         };
         if hosts.is_empty() {
             return Err(CommandError::usage(
-                "nothing here says who runs the checks; say it: proofhouse ci init github, or gitlab",
+                "no CI system was detected; name one: proofhouse ci init github, or proofhouse ci init gitlab",
             ));
         }
         let files: Vec<_> = hosts.into_iter().map(|host| file(host, &project)).collect();
@@ -102,7 +105,7 @@ impl CiInit {
         for file in &files {
             if !self.force && project.root.join(file.path).exists() {
                 return Err(CommandError::cannot_run(format!(
-                    "{} is there already; --force replaces it, --print shows what would be written",
+                    "{} already exists; overwrite it with --force, or preview the new one with --print",
                     file.path
                 )));
             }
@@ -125,7 +128,7 @@ impl CiInit {
         }
         if !project.has_config {
             talk(&format!(
-                "there is no {} here, so simulations would be attacked; proofhouse init writes one",
+                "there is no {} here, so the workflow would only attack simulations; create one with: proofhouse init",
                 config::FILE
             ));
         }

@@ -7,13 +7,13 @@ use super::Cli;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData};
 
-/// Print shell completions
+/// Print a completion script for your shell
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  proofhouse completions bash > /etc/bash_completion.d/proofhouse"
 )]
 pub(crate) struct Completions {
-    /// Which shell
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }

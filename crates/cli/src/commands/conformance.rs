@@ -12,22 +12,25 @@ use crate::exit_code::Exit;
 use crate::input::{FileInput, Unreadable};
 use crate::output::{CommandError, StdoutData, printable_line};
 
-/// Run a directory of OATF conformance vectors
+/// Run the OATF conformance tests in a directory
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     proofhouse conformance vectors/oatf-conformance\n\n\
-    The last line of the human output is `N passed, M failed`.\n\
-    Exit codes: 0 all passed, 1 some failed, 64 usage.")]
+    The last line of the human output is `N passed, M failed`.\n\n\
+    Exit codes:\n  \
+    0   all cases passed\n  \
+    1   some cases failed\n  \
+    64  invalid arguments")]
 pub(crate) struct Conformance {
-    /// The directory that holds parse/, validate/, normalize/ and the other suites
+    /// The directory that contains parse/, validate/, normalize/ and the other suites
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
-    /// List passed cases too
+    /// Also list the cases that passed
     #[arg(long)]
     verbose: bool,
 
-    /// How to print the results
+    /// The output format
     #[arg(long, value_enum, default_value_t = ConformanceFormat::Human)]
     format: ConformanceFormat,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use proofhouse_campaign::config::duration;
+use proofhouse_campaign::config::positive_duration;
 use proofhouse_sim::service::{DemoApi, serve_stdio};
 use proofhouse_wire::server::BoundServer;
 use proofhouse_wire::{CancellationToken, WireLimits};
@@ -19,30 +19,30 @@ use crate::tools::work::until_interrupted;
 /// No request of a demonstration is larger.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// Start a local service that the examples of tools run against
+/// Start a local demo service for the example tools
 ///
-/// It has HTTP endpoints, sessions, tokens, an OpenAPI description of itself and an MCP server. What it
-/// asks for as keys is in the examples; it guards nothing.
+/// It offers HTTP endpoints, sessions, tokens, an OpenAPI description and an MCP server. The credentials it accepts
+/// are in the examples and protect nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse demo-service\n  \
     proofhouse demo-service --listen 127.0.0.1:0 --until-stdin-closes\n  \
     proofhouse demo-service --mcp-stdio\n\n\
-    Ctrl-C ends it, with exit code 0.")]
+    Stop it with Ctrl-C; the exit code is 0.")]
 pub(crate) struct DemoService {
-    /// Where to listen; port 0 takes a free one
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8765")]
     listen: SocketAddr,
 
-    /// How long a session stays open that is not used
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    /// How long an unused session stays open
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "5m")]
     session_lifetime: Duration,
 
-    /// End when stdin is closed
+    /// Exit when stdin is closed
     #[arg(long)]
     until_stdin_closes: bool,
 
-    /// Be an MCP server over stdio instead
+    /// Run as an MCP server over stdio instead
     #[arg(long, conflicts_with_all = ["listen", "until_stdin_closes", "session_lifetime"])]
     mcp_stdio: bool,
 }
@@ -65,7 +65,9 @@ impl DemoService {
         })?;
         let address = bound.address();
         if !address.ip().is_loopback() {
-            talk("warning: others may reach this address, and the service guards nothing");
+            talk(
+                "warning: other machines can reach this address, and the demo service protects nothing",
+            );
         }
         let origin = format!("http://{address}");
         let mut data = StdoutData::new();

@@ -13,15 +13,19 @@ use crate::output::CommandError;
 /// How long runs may take to end when the host is gone.
 const LEAVING: Duration = Duration::from_millis(500);
 
-/// Let a test program attack an agent in its own process (JSON lines over stdio)
+/// Let a test program attack an agent that runs inside it (JSON lines over stdio)
 ///
-/// The pytest plugin and the vitest helpers speak to it. The host asks for a run, gets each prompt with the addresses of
-/// the attack's servers, lets its agent work, hands back the answer, and gets outcome, reason and evidence.
+/// The pytest plugin and the vitest helpers use this command; you do not need to start it yourself. The test
+/// program asks for a run, receives each prompt with the URLs of the attack's servers, lets its agent work, sends
+/// back the answer, and receives the outcome with its reason and evidence.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     echo '{\"id\": 1, \"do\": \"select\", \"ids\": [\"weather-key-theft\"]}' | proofhouse drive\n\n\
     docs/reference/drive.md has the messages.\n\n\
-    Exit codes: 0 the host ended its input, 3 the host cannot be written to, 64 usage.")]
+    Exit codes:\n  \
+    0   the test program closed its end of the pipe\n  \
+    3   the test program can no longer be written to\n  \
+    64  invalid arguments")]
 pub(crate) struct Drive {
     #[command(flatten)]
     size: SizeLimit,

@@ -8,14 +8,14 @@ use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData};
 use proofhouse_lsp::formats::{explain, explanations};
 
-/// Explain a diagnostic code, or list all of them
+/// Explain a diagnostic code, or list all codes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  proofhouse explain V-031\n  proofhouse explain --format json")]
 pub(crate) struct Explain {
-    /// The code, for example V-031, W-004, N-005, PH-009, TM-007 or PC-003; without it, all are listed
+    /// The code, such as V-031, W-004, N-005, PH-009, TM-007 or PC-003 [default: list all codes]
     code: Option<String>,
 
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = ExplainFormat::Human)]
     format: ExplainFormat,
 }

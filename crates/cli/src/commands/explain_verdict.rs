@@ -18,16 +18,20 @@ use crate::report;
 use crate::rules::JudgingDocuments;
 use crate::traces::{self, TraceOptions};
 
-/// Explain why indicators judged a trace as they did
+/// Explain why indicators did or did not match a trace
 ///
-/// For each indicator: which messages its filters dropped, where its path led in those that were
-/// kept, which operator decided, and the result with its reason.
+/// Shows for each indicator which messages its filters dropped, what its path selected in the others, which
+/// operator decided, and the result with its reason.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse explain-verdict trace.jsonl --rules attack.yaml\n  \
     proofhouse explain-verdict trace.jsonl --rules attack.yaml --indicator ACME-001-02 --limit 20\n\n\
-    Exit codes: 0 explained, whatever the verdict, 2 explained, but lines were skipped, 3 a document cannot\n\
-    be used or the trace cannot be read to its end, 64 usage, 130 ended by Ctrl-C.")]
+    Exit codes:\n  \
+    0   explained, whatever the verdict\n  \
+    2   explained, but lines of the trace were skipped\n  \
+    3   a document cannot be used, or the trace cannot be read to its end\n  \
+    64  invalid arguments\n  \
+    130 stopped by Ctrl-C")]
 pub(crate) struct ExplainVerdict {
     /// The trace: a file, or `-` for stdin
     #[arg(value_name = "TRACE")]
@@ -36,15 +40,15 @@ pub(crate) struct ExplainVerdict {
     #[command(flatten)]
     rules: JudgingDocuments,
 
-    /// Explain this indicator only
+    /// Explain only this indicator
     #[arg(long, value_name = "ID")]
     indicator: Option<String>,
 
-    /// How many messages of each kind are shown per indicator; all are counted
+    /// How many messages of each kind to show per indicator; all of them are counted
     #[arg(long, value_name = "N", default_value_t = 3)]
     limit: usize,
 
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = ExplainVerdictFormat::Human)]
     format: ExplainVerdictFormat,
 

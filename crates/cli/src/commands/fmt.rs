@@ -13,26 +13,29 @@ use crate::input::{FileInput, Inputs, ShownName};
 use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
 use crate::report;
 
-/// Rewrite threat documents in canonical form
+/// Format threat documents
 ///
-/// The canonical form is the normalized one: several actors, every default written out, fields in
-/// the order of the specification. Files are replaced in one step; stdin goes to stdout. Comments
-/// above the document are kept. Comments inside it have no place in the canonical form, so a file
-/// that has some is left alone unless --drop-comments is given.
+/// Rewrites documents in the canonical form of the specification: a list of actors, all defaults written out, and
+/// fields in a fixed order. Files are replaced atomically; stdin is formatted to stdout. Comments above the
+/// document are kept. Comments inside it cannot be kept, so such a file is not changed unless you add
+/// --drop-comments.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse fmt attack.yaml\n  \
     proofhouse fmt --check scenarios/\n\n\
-    Exit codes: 0 done or already canonical, 1 not canonical (--check) or could not be formatted, 64 usage.")]
+    Exit codes:\n  \
+    0   formatted, or nothing to do\n  \
+    1   not in canonical form (--check), or could not be formatted\n  \
+    64  invalid arguments")]
 pub(crate) struct Fmt {
     #[command(flatten)]
     inputs: Inputs,
 
-    /// Only tell which files are not in canonical form
+    /// Only list the files that are not in canonical form
     #[arg(long)]
     check: bool,
 
-    /// Rewrite files even if that loses comments
+    /// Format files even if comments are lost
     #[arg(long)]
     drop_comments: bool,
 }
@@ -82,7 +85,7 @@ impl Fmt {
             if let (FileInput::Stdin, false) = (input, self.check) {
                 data.write(&text)?;
             }
-            talk(&format!("{shown}: left alone, because it is {other}"));
+            talk(&format!("{shown}: not changed, because it is {other}"));
             return Ok(true);
         }
         let loaded = match load_with(&text, &self.inputs.size.limits()) {

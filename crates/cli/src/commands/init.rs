@@ -20,12 +20,13 @@ use crate::output::{CommandError, StdoutData, printable, printable_line, talk};
 use crate::report::plural;
 use crate::written_files::create_with_schema;
 
-/// Write a proofhouse.yaml for the agent in this directory
+/// Set up Proofhouse for the agent in this directory
 ///
-/// Recognises agents of LangGraph, the OpenAI Agents SDK, Pydantic AI, CrewAI, Google ADK, smolagents, Strands, AutoGen,
-/// Microsoft Agent Framework, AI SDK and Mastra, MCP configurations of Claude Code, Cursor and VS Code, agent manifests, and
-/// agents that run on this machine. For a framework it also writes a small adapter, which it shows first. It writes nothing
-/// unless it found an agent that could be started. Your code is read, not run.
+/// Finds your agent and writes proofhouse.yaml, so that `proofhouse run` needs no flags. It recognises LangGraph,
+/// the OpenAI Agents SDK, Pydantic AI, CrewAI, Google ADK, smolagents, Strands, AutoGen, Microsoft Agent Framework,
+/// AI SDK and Mastra; the MCP configurations of Claude Code, Cursor and VS Code; agent manifests; and agents that
+/// are running on this machine. For a framework it also writes a small adapter, and shows it to you first. If it
+/// finds no agent that it can start, it writes nothing. It reads your code but does not run it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse init\n  \
@@ -33,38 +34,41 @@ use crate::written_files::create_with_schema;
     proofhouse init --endpoint http://127.0.0.1:8000/\n  \
     proofhouse init --simulation sim:careful\n  \
     proofhouse init --print --no-probe\n\n\
-    Exit codes: 0 written, 3 no agent was found that could be started, there is a proofhouse.yaml already, or it\n\
-    cannot be written, 64 invalid arguments, 130 the input ended before all was answered.")]
+    Exit codes:\n  \
+    0   written\n  \
+    3   no agent was found that could be started, proofhouse.yaml exists, or it cannot be written\n  \
+    64  invalid arguments\n  \
+    130 the input ended before all questions were answered")]
 pub(crate) struct Init {
-    /// Start the agent with this command, which may have {mcp_url}, {prompt} and other placeholders
+    /// Start the agent with this command, which can contain {mcp_url}, {prompt} and other placeholders
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
 
-    /// The agent runs already, at this URL; it is asked which protocol it speaks. May be given again
+    /// The URL of a running agent; its protocol is detected. Can be repeated
     #[arg(long = "endpoint", value_name = "URL")]
     endpoints: Vec<String>,
 
-    /// Write a simulated agent instead of one of yours: sim:careful or sim:gullible
+    /// Use a simulated agent instead of your own: sim:careful or sim:gullible
     #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "endpoints"])]
     simulation: Option<String>,
 
-    /// The model of agents in manifests, such as openai:MODEL
+    /// The model to use for agents from manifests, such as openai:MODEL
     #[arg(long, value_name = "SPEC")]
     model: Option<String>,
 
-    /// Do not look for agents at ports of this machine
+    /// Do not look for running agents on the ports of this machine
     #[arg(long)]
     no_probe: bool,
 
-    /// Ask nothing and take what was found
+    /// Ask no questions and use what was found
     #[arg(long)]
     yes: bool,
 
-    /// Replace files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 
-    /// Print the file instead of writing it
+    /// Print the files instead of writing them
     #[arg(long)]
     print: bool,
 }
@@ -74,7 +78,7 @@ impl Init {
         let path = Path::new(FILE);
         if path.exists() && !self.force && !self.print {
             return Err(CommandError::cannot_run(format!(
-                "{FILE} exists already; --force replaces it, --print shows what would be written"
+                "{FILE} already exists; overwrite it with --force, or preview the new one with --print"
             )));
         }
         let programs = ProjectPrograms {
@@ -95,7 +99,7 @@ impl Init {
             .filter(|finding| finding.code != "PC-011" || start.is_none());
         if let Some(finding) = wrong {
             return Err(CommandError::cannot_run(printable_line(&format!(
-                "what would be written cannot be used: {finding}"
+                "the new proofhouse.yaml would be invalid: {finding}"
             ))));
         }
         let adapter = start.as_ref().and_then(|start| start.adapter.as_ref());
@@ -144,7 +148,7 @@ impl Init {
         {
             let names = SIMULATIONS.map(|(name, _)| name).join(", ");
             return Err(CommandError::usage(printable_line(&format!(
-                "--simulation {simulation}: unknown; there are {names}"
+                "--simulation {simulation}: no such simulation; choose one of {names}"
             ))));
         }
         Ok(())
@@ -190,7 +194,8 @@ impl Init {
             let output = anstream::stderr();
             let chosen = candidates.ask(&mut Prompter { input, output }, hint.as_deref());
             chosen.ok_or_else(|| CommandError {
-                message: "the input ended; nothing was written".to_owned(),
+                message: "the input ended before all questions were answered; nothing was written"
+                    .to_owned(),
                 exit: Exit::Interrupted,
             })?
         } else {

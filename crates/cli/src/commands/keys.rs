@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use proofhouse_campaign::config::duration;
+use proofhouse_campaign::config::{duration, positive_duration};
 use proofhouse_server::audit;
 use proofhouse_server::keys::{AccessRole, KeyScope, KeySecret};
 use proofhouse_store::model::{ApiKey, NewApiKey};
@@ -19,14 +19,17 @@ const VERSION: u32 = 1;
 /// Letters of a key's id: enough that two do not meet.
 const ID_LETTERS: usize = 12;
 
-/// Make, list, rotate and revoke keys of the API that `proofhouse serve` has
+/// Create, list, rotate and revoke API keys for `proofhouse serve`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse keys create --name ci --role starter --namespace shop --expires 90d\n  \
     proofhouse keys list --format json\n  \
     proofhouse keys rotate 0a1b2c3d4e5f --overlap 24h\n  \
     proofhouse keys revoke 0a1b2c3d4e5f\n\n\
-    Exit codes: 0 done, 3 the store cannot be used or there is no such key, 64 usage, or there is no such store.")]
+    Exit codes:\n  \
+    0   success\n  \
+    3   the store cannot be used, or there is no such key\n  \
+    64  invalid arguments, or the store does not exist")]
 pub(crate) struct Keys {
     #[command(subcommand)]
     command: KeysCommand,
@@ -34,13 +37,13 @@ pub(crate) struct Keys {
 
 #[derive(Debug, Subcommand)]
 enum KeysCommand {
-    /// Make a key; it is shown once, and only its hash is kept
+    /// Create a key; it is shown only once, and only its hash is stored
     Create(Create),
-    /// List the keys, without the keys themselves
+    /// List all keys with their ids and scopes, but not their values
     List(KeysList),
-    /// Make a successor of a key; both work for a while
+    /// Replace a key; the old one keeps working for a while
     Rotate(Rotate),
-    /// Make a key invalid for good
+    /// Revoke a key permanently
     Revoke(Revoke),
 }
 
@@ -53,8 +56,9 @@ struct Create {
     #[arg(long, value_name = "TEXT", default_value = "unnamed")]
     name: String,
 
-    /// What it allows; may be given again: tasks:read, tasks:begin, tasks:approve, tasks:operate, tasks:write (the last three),
-    /// events:read, events:write, manifests:read, metrics:read, audit:read, users:act or admin
+    /// What the key allows; can be repeated: tasks:read, tasks:begin, tasks:approve, tasks:operate, tasks:write
+    /// (the previous three), events:read, events:write, manifests:read, metrics:read, audit:read, users:act or
+    /// admin
     #[arg(
         long = "scope",
         value_name = "SCOPE",
@@ -62,26 +66,26 @@ struct Create {
     )]
     scopes: Vec<KeyScope>,
 
-    /// Scopes that go together; may be given again: reader, starter, approver, operator, auditor or admin
+    /// A predefined set of scopes; can be repeated: reader, starter, approver, operator, auditor or admin
     #[arg(long = "role", value_name = "ROLE")]
     roles: Vec<AccessRole>,
 
-    /// A namespace it is bound to; may be given again [default: all]
+    /// Limit the key to this namespace; can be repeated [default: all namespaces]
     #[arg(long = "namespace", value_name = "NAME")]
     namespaces: Vec<String>,
 
-    /// Who holds it, as `review(…)` in manifests names people, such as ann@example.com
+    /// The person who holds the key, as named by `review(…)` in manifests, such as ann@example.com
     #[arg(long, value_name = "PERSON")]
     user: Option<String>,
 
-    /// How long it is valid [default: until it is revoked]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// How long the key is valid [default: until it is revoked]
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     expires: Option<Duration>,
 
     #[command(flatten)]
     store: StoreOptions,
 
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = KeysFormat::Human)]
     format: KeysFormat,
 }
@@ -92,7 +96,7 @@ struct KeysList {
     #[command(flatten)]
     store: StoreOptions,
 
-    /// How to print them
+    /// The output format
     #[arg(long, value_enum, default_value_t = KeysFormat::Human)]
     format: KeysFormat,
 }
@@ -100,21 +104,21 @@ struct KeysList {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  proofhouse keys rotate 0a1b2c3d4e5f --overlap 24h")]
 struct Rotate {
-    /// The id of the key, from the list
+    /// The id of the key, as shown by `proofhouse keys list`
     id: String,
 
-    /// How long the old key still works
+    /// How long the old key keeps working
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "24h")]
     overlap: Duration,
 
-    /// How long the new one is valid [default: until it is revoked]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// How long the new key is valid [default: until it is revoked]
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     expires: Option<Duration>,
 
     #[command(flatten)]
     store: StoreOptions,
 
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = KeysFormat::Human)]
     format: KeysFormat,
 }
@@ -122,7 +126,7 @@ struct Rotate {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  proofhouse keys revoke 0a1b2c3d4e5f")]
 struct Revoke {
-    /// The id of the key, from the list
+    /// The id of the key, as shown by `proofhouse keys list`
     id: String,
 
     #[command(flatten)]
@@ -219,7 +223,7 @@ fn print(key: &ApiKey, secret: &KeySecret, format: KeysFormat) -> Result<(), Com
     let mut data = StdoutData::new();
     match format {
         KeysFormat::Human => {
-            talk(&format!("key {}, shown this once:", key.id));
+            talk(&format!("Created key {}. It is shown only once:", key.id));
             data.line(secret.reveal())?;
         }
         KeysFormat::Json => {

@@ -9,12 +9,15 @@ use crate::exit_code::Exit;
 use crate::input::SizeLimit;
 use crate::output::CommandError;
 
-/// Serve editors: diagnostics, completion, hover, quick fixes, folding (Language Server Protocol over stdio)
+/// Start the language server for editors (LSP over stdio)
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse lsp\n\n\
     Editors start it; docs/how-to/editor.md has the settings for VS Code, Neovim, Helix and Zed.\n\n\
-    Exit codes: 0 the editor ended the session, 3 the editor went away or sent what cannot be read, 64 usage.")]
+    Exit codes:\n  \
+    0   the editor ended the session\n  \
+    3   the connection to the editor broke, or it sent an invalid message\n  \
+    64  invalid arguments")]
 pub(crate) struct Lsp {
     #[command(flatten)]
     size: SizeLimit,
@@ -31,7 +34,7 @@ impl Lsp {
         match serve(input, io::stdout().lock(), settings) {
             Ok(LspEnd::Orderly) => Ok(Exit::Success),
             Ok(LspEnd::Abandoned) => Err(CommandError::cannot_run(
-                "the editor went away without ending the session",
+                "the editor closed the connection without ending the session",
             )),
             Err(error) => Err(CommandError::cannot_run(error.to_string())),
         }

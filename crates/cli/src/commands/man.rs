@@ -9,13 +9,13 @@ use super::Cli;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, shown_path, talk};
 
-/// Print the manual page, or write all pages into a directory
+/// Print the manual page, or write all pages to a directory
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  proofhouse man | man -l -\n  proofhouse man --dir share/man/man1"
 )]
 pub(crate) struct Man {
-    /// Write one page per command into this directory; it is made if its parent exists
+    /// Write one page per command to this directory, which is created if its parent directory exists
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

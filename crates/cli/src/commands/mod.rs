@@ -51,8 +51,8 @@ use clap::Parser;
 use crate::exit_code::{self, Exit};
 use crate::output::{CommandError, be_quiet};
 
-/// Stress-tests AI agents before and after release: runs them, attacks them, watches their traffic and
-/// reports what got through. Only test systems that you own or may test.
+/// Stress-tests AI agents before and after release. Proofhouse attacks your agent over the protocols it speaks, and
+/// reports with evidence which attacks got through. Test only systems that you own or have permission to test.
 #[derive(Debug, Parser)]
 #[command(name = "proofhouse", version, after_help = exit_code::HELP, arg_required_else_help = true)]
 pub(crate) struct Cli {

@@ -10,18 +10,21 @@ use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::written_files::create_with_schema;
 
-/// Write a threat document to start from
+/// Create a threat document from a template
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse new --mode mcp_server > attack.yaml\n  \
     proofhouse new --mode a2a_server --id ACME-007 --name 'Card poisoning' --out attack.yaml\n\n\
-    Exit codes: 0 written, 3 the file exists already or cannot be written, 64 invalid arguments.")]
+    Exit codes:\n  \
+    0   written\n  \
+    3   the file exists or cannot be written\n  \
+    64  invalid arguments")]
 pub(crate) struct New {
-    /// What the attacking side plays
+    /// The role that the attacker plays
     #[arg(long, value_enum, default_value_t = TemplateMode::McpServer)]
     mode: TemplateMode,
 
-    /// Identifier of the attack: upper-case words and a number of three digits
+    /// Id of the attack: upper-case words and a three-digit number
     #[arg(long, default_value = "EXAMPLE-001")]
     id: String,
 
@@ -29,7 +32,7 @@ pub(crate) struct New {
     #[arg(long, default_value = "My attack")]
     name: String,
 
-    /// Write to this file, which must not exist, instead of stdout
+    /// Write to this new file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -64,7 +67,7 @@ templates! {
     A2aServer => a2a_server,
     /// A hostile A2A agent that calls the agent
     A2aClient => a2a_client,
-    /// A hostile AG-UI front end that drives the agent
+    /// A hostile AG-UI frontend that drives the agent
     AgUiClient => ag_ui_client,
 }
 
@@ -86,7 +89,7 @@ impl New {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         if !is_id(&self.id) {
             return Err(CommandError::usage(printable_line(&format!(
-                "--id {}: write upper-case words and a number of three digits, such as ACME-007",
+                "--id {}: write upper-case words and a three-digit number, such as ACME-007",
                 self.id
             ))));
         }

@@ -11,21 +11,25 @@ use crate::environment::environment;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, shown_path, talk};
 
-/// Open the report of the last campaign in a browser
+/// Open the report of the latest campaign in a browser
 ///
-/// Prints the path of the report, and opens it if there is a browser.
+/// Prints the path of the report, and opens it if a browser is available.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse open\n  \
     proofhouse open results\n  \
     proofhouse open --print\n\n\
-    Exit codes: 0 the path was printed, 3 there is no report, 64 invalid arguments.")]
+    Exit codes:\n  \
+    0   the path was printed\n  \
+    3   there is no report\n  \
+    64  invalid arguments")]
 pub(crate) struct Open {
-    /// The directory of a campaign (`run --out DIR`), or a report [default: the last campaign in .proofhouse/results]
+    /// The directory of a campaign (`run --out DIR`), or a report file [default: the latest campaign in
+    /// .proofhouse/results]
     #[arg(value_name = "DIR")]
     place: Option<PathBuf>,
 
-    /// Print the path and open nothing
+    /// Only print the path
     #[arg(long)]
     print: bool,
 }
@@ -36,7 +40,7 @@ impl Open {
             Some(place) => place,
             None => latest(Path::new("")).ok_or_else(|| {
                 CommandError::cannot_run(format!(
-                    "there is no report in {RESULTS}; run `proofhouse run` first, or name a directory"
+                    "there is no report in {RESULTS}; run `proofhouse run` first, or name the directory of a campaign"
                 ))
             })?,
         };
@@ -47,7 +51,7 @@ impl Open {
         };
         if !report.is_file() {
             return Err(CommandError::cannot_run(format!(
-                "{}: no such file; a campaign writes it when it ends, unless `--report` names other formats",
+                "{}: no such file; `proofhouse run` writes it at the end, unless --report names other formats",
                 shown_path(&report)
             )));
         }
@@ -56,7 +60,7 @@ impl Open {
         data.line(&shown_path(&report))?;
         data.finish()?;
         if !self.print && !show(&report) {
-            talk("No browser was found. Open the file above in one.");
+            talk("No browser was found. Open the file above in a browser.");
         }
         Ok(Exit::Success)
     }

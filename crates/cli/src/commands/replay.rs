@@ -20,10 +20,10 @@ const TOLD_PROBLEMS: usize = 5;
 /// Runs that were never made which are told one by one.
 const TOLD_MISSING: usize = 10;
 
-/// Show recorded runs of a campaign and judge them again, without a model
+/// Show recorded runs and score them again, without running the agent
 ///
-/// Every run that `proofhouse run --out DIR` made has a recording. It is judged by the document as it was run,
-/// or by a changed one, and both verdicts are told.
+/// `proofhouse run` records every run. Replay scores a recording with the original document or with a changed one,
+/// and shows the recorded verdict next to the new one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse replay results\n  \
@@ -31,33 +31,37 @@ const TOLD_MISSING: usize = 10;
     proofhouse replay results/PROOF-001 --document changed.yaml\n  \
     proofhouse replay results/traces/PROOF-001_sim_gullible_1-0a1b2c3d.jsonl --messages full\n  \
     proofhouse replay results --document my-attacks/ --fail-on-change --format json\n\n\
-    Exit codes: 0 something was proved and nothing got through, 1 something did, 2 inconclusive: nothing was\n\
-    proved, runs failed, recordings have gaps, or the campaign broke off, 3 a run cannot be judged again, 64 usage.\n\
-    With --fail-on-change: 0 when every verdict is as recorded, 1 when one is not.")]
+    Exit codes:\n  \
+    0   at least one attack was resisted, and none got through\n  \
+    1   an attack got through\n  \
+    2   inconclusive: nothing was proved, runs failed, or recordings are incomplete\n  \
+    3   a run cannot be scored again\n  \
+    64  invalid arguments\n\n\
+    With --fail-on-change, the exit code is 0 if every verdict is as recorded, and 1 otherwise.")]
 pub(crate) struct ReplayCommand {
-    /// Runs: a directory of `run --out`, the recording of a run, or the id of one (with --out, or after the
-    /// directory), of which the beginning is enough and `*` stands for anything
+    /// The runs to show: the directory of a campaign, the trace file of a run, or the id of a run (with --out, or
+    /// after the directory: DIR/ID). The beginning of an id is enough; `*` matches any text
     #[arg(value_name = "RUN")]
     runs: Vec<PathBuf>,
 
-    /// The directory of the campaign whose ids are meant; all its runs without any RUN
+    /// The directory of the campaign that the ids belong to. Without RUN, all its runs are shown
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Judge the runs of this document by this file instead of the document as it was run; directories are
-    /// searched for .yaml and .yml; may be given again
+    /// Score the runs of this document with this file instead of the recorded version. Directories are searched for
+    /// .yaml and .yml files; can be repeated
     #[arg(long = "document", value_name = "FILE")]
     documents: Vec<PathBuf>,
 
-    /// Fail when a verdict is not the recorded one, and only then
+    /// Fail if, and only if, a verdict differs from the recorded one
     #[arg(long)]
     fail_on_change: bool,
 
-    /// How much of the conversations is shown [default: short for one run, none for several]
+    /// How much of the messages to show [default: short for one run, none for several]
     #[arg(long, value_enum)]
     messages: Option<MessageDetail>,
 
-    /// How to print the runs
+    /// The output format
     #[arg(long, value_enum, default_value_t = ReplayFormat::Human)]
     format: ReplayFormat,
 
@@ -81,7 +85,7 @@ enum ReplayFormat {
 pub(crate) enum MessageDetail {
     /// Only the verdicts
     None,
-    /// A line of each message
+    /// One line per message
     Short,
     /// Each message in full
     Full,
@@ -148,7 +152,7 @@ fn tell_missing(kept: &KeptCampaign) {
         ""
     };
     talk(&printable_line(&format!(
-        "{}: the campaign broke off; {} not made: {}{more}; go on with `proofhouse run --resume`",
+        "{}: the campaign was interrupted; {} not made: {}{more}. Continue it with `proofhouse run --resume`",
         shown_path(&kept.directory),
         plural(missing.len(), "run"),
         named.join(", ")
@@ -176,7 +180,7 @@ fn tell(one: &Replayed<'_>) {
         talk(&printable_line(&line));
     }
     if recording.problems.len() > TOLD_PROBLEMS {
-        talk(&format!("{name}: there is more like this"));
+        talk(&format!("{name}: there are more problems like these"));
     }
     if let Some(error) = &recording.broke_off {
         talk(&printable_line(&format!("{name}: {error}")));

@@ -49,11 +49,11 @@ const LEAVING: Duration = Duration::from_millis(500);
 /// How many runs go on at a time where nobody says it.
 const DEFAULT_JOBS: u16 = 8;
 
-/// Attack an agent with the threat library, or with documents of your own, and report what got through
+/// Attack an agent with the built-in threat library or your own attacks, and report what got through
 ///
-/// Reads proofhouse.yaml, if it is here. Without it, the whole library runs against two simulated agents, a gullible and
-/// a careful one, to show what a report looks like. Results are kept in .proofhouse/results. Only attack agents that you
-/// own or may test.
+/// Reads proofhouse.yaml in the current directory if there is one. Otherwise it runs the whole library against two
+/// simulated agents, a gullible one and a careful one, to show what a report looks like. Results are kept in
+/// .proofhouse/results. Attack only agents that you own or have permission to test.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse run\n  \
@@ -64,12 +64,18 @@ const DEFAULT_JOBS: u16 = 8;
     proofhouse run --subject agent.yaml --model openai:gpt-5 --repeats 10 --out results\n  \
     proofhouse run --config ci/proofhouse.yaml --subject mine\n  \
     proofhouse run --ag-ui-url http://127.0.0.1:8000/ --mcp-listen 127.0.0.1:8080\n\n\
-    Exit codes: 0 at least one attack was resisted and none got through, 1 one did (see --fail-on), 2\n\
-    inconclusive: nothing was proved, 3 could not run, the preflight failed, or the result could not be\n\
-    kept, 64 invalid arguments, 130 interrupted. With both simulations and no --fail-on, 0 when it went as the library expects: the\n\
-    gullible one gave way to everything, the careful one to nothing.")]
+    Exit codes:\n  \
+    0   at least one attack was resisted, and none got through\n  \
+    1   an attack got through, or another condition of --fail-on holds\n  \
+    2   inconclusive: nothing got through, but nothing was proved either\n  \
+    3   could not run, the preflight failed, or the results cannot be written\n  \
+    64  invalid arguments\n  \
+    130 stopped by Ctrl-C\n\n\
+    Without a subject and --fail-on, both simulations run, and the exit code is 0 if the gullible one \
+    gives way to every attack and the careful one to none.")]
 pub(crate) struct RunCommand {
-    /// Threat documents: files, or directories searched for .yaml and .yml [default: the library]
+    /// Threat documents to run: files, or directories that are searched for .yaml and .yml files [default: the
+    /// built-in library]
     #[arg(value_name = "DOC")]
     paths: Vec<PathBuf>,
 
@@ -79,19 +85,19 @@ pub(crate) struct RunCommand {
     #[command(flatten)]
     subjects: SubjectOptions,
 
-    /// What the user asks, for documents that do not say it themselves
+    /// The user's message to the agent, for documents that do not define one
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
 
-    /// Run documents with operations, states or targets that the protocols do not have
+    /// Also run documents that use operations, states or targets unknown to their protocol
     #[arg(long)]
     allow_unknown: bool,
 
-    /// Attacks per document and subject [default: 1]
+    /// How often to run each attack against each subject [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: Option<u32>,
 
-    /// Runs at a time [default: 8]
+    /// How many runs to make in parallel [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 
@@ -99,35 +105,36 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Stop when an attack gets through
+    /// Stop at the first attack that gets through
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     fail_fast: Option<bool>,
 
-    /// Do not ask first what the agents read; nothing can be proved resisted then
+    /// Skip the channel probes, which find out what the agent's model reads. Without them no attack counts as
+    /// resisted
     #[arg(long)]
     no_probes: bool,
 
-    /// Do not prove with one control run first that the agent starts, connects and answers
+    /// Skip the preflight, one run without an attack that checks that the agent starts, connects and answers
     #[arg(long)]
     no_preflight: bool,
 
-    /// Keep the result, the traces and the reports in this directory [default: .proofhouse/results/TIME]
+    /// Write the result, the traces and the reports to this directory [default: .proofhouse/results/TIME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Keep nothing
+    /// Do not write any files
     #[arg(long, conflicts_with_all = ["out", "resume", "reports"])]
     no_keep: bool,
 
-    /// Continue the campaign in --out, or the last one in .proofhouse/results
+    /// Continue an interrupted campaign: the one in --out, or the latest in .proofhouse/results
     #[arg(long)]
     resume: bool,
 
-    /// Print what would be run, and run nothing
+    /// Print the runs that would be made, without making them
     #[arg(long)]
     dry_run: bool,
 
-    /// Print the attacks that would be run, and run nothing
+    /// Print the attacks that would be run, without running them
     #[arg(long, conflicts_with = "dry_run")]
     list: bool,
 
@@ -139,48 +146,50 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "MODE", value_enum, default_value_t = ProgressMode::Auto)]
     progress: ProgressMode,
 
-    /// Only documents with this id; `*` stands for anything; may be given again, as all filters
+    /// Only attacks with this id; `*` matches any text. Like all filters, it can be repeated
     #[arg(long = "id", value_name = "ID", help_heading = "Filters")]
     ids: Vec<String>,
 
-    /// Only documents with this tag
+    /// Only attacks with this tag
     #[arg(long = "tag", value_name = "TAG", help_heading = "Filters")]
     tags: Vec<String>,
 
-    /// Only documents of this category
+    /// Only attacks of this category
     #[arg(long = "category", value_name = "CATEGORY", help_heading = "Filters")]
     categories: Vec<String>,
 
-    /// Only documents of this severity
+    /// Only attacks of this severity
     #[arg(long = "severity", value_name = "LEVEL", help_heading = "Filters")]
     severities: Vec<String>,
 
-    /// Only documents with this protocol: mcp, a2a or ag_ui
+    /// Only attacks over this protocol: mcp, a2a or ag_ui
     #[arg(long = "protocol", value_name = "PROTOCOL", help_heading = "Filters")]
     protocols: Vec<String>,
 
-    /// Compare with this earlier result
+    /// Compare with the result.json of an earlier campaign
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 
-    /// How likely a false alarm of the whole comparison with the baseline may be [default: 0.05]
+    /// Accepted probability that the comparison with the baseline reports a regression where there is none
+    /// [default: 0.05]
     #[arg(long, value_name = "P")]
     threshold: Option<f64>,
 
-    /// Print how many repeats find a rise of the attack success rate by this much, such as 0.2, and run nothing
+    /// Print how many repeats are needed to detect a rise of the attack success rate by this much, such as 0.2,
+    /// without running anything
     #[arg(long, value_name = "RISE")]
     detect: Option<f64>,
 
-    /// What counts as failure: exploited, partial (and worse), inconclusive, regression, tier=TIER or severity=LEVEL
-    /// (and worse), utility<SHARE of control tasks done, exposed<SHARE of runs; several with commas, and any of them
-    /// is enough [default: partial]
+    /// When to fail, as a comma-separated list of conditions: exploited, partial (or worse), inconclusive,
+    /// regression, tier=TIER or severity=LEVEL (or worse), utility<SHARE (too few control tasks done),
+    /// exposed<SHARE (too few runs exposed). Any of them is enough [default: partial]
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = str::parse::<FailOn>)]
     fail_on: Vec<FailOn>,
 
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = reports::format, help = reports::format_help())]
     format: ReportFormat,
 
-    /// Write this report beside the result; may be given again [default: html]
+    /// Write a report in this format next to the result; can be repeated [default: html]
     #[arg(long = "report", value_name = "FORMAT", value_parser = reports::format)]
     reports: Vec<ReportFormat>,
 
@@ -208,23 +217,23 @@ impl RunCommand {
         let baseline = self.baseline()?;
         if self.fail_on.contains(&FailOn::Regression) && baseline.is_none() {
             return Err(CommandError::usage(
-                "--fail-on regression: say what to compare with --baseline",
+                "--fail-on regression needs a result to compare with; add --baseline FILE",
             ));
         }
         let threshold = self.threshold.unwrap_or(DEFAULT_THRESHOLD);
         if !(0.0..=1.0).contains(&threshold) {
             return Err(CommandError::usage(
-                "--threshold: write a number from 0 to 1",
+                "--threshold must be a number from 0 to 1",
             ));
         }
         if self.detect.is_some_and(|rise| !(rise > 0.0 && rise <= 1.0)) {
             return Err(CommandError::usage(
-                "--detect: write a number above 0 and up to 1",
+                "--detect must be a number greater than 0 and at most 1",
             ));
         }
         if baseline.is_some() && self.fail_fast.unwrap_or_default() {
             return Err(CommandError::usage(
-                "--fail-fast: a campaign that stops on what it sees cannot be compared with a baseline; add --fail-fast=false",
+                "--fail-fast cannot be combined with a baseline: a campaign that stops early cannot be compared. Add --fail-fast=false",
             ));
         }
         WantedFiles::ThreatDocuments.check(&self.paths)?;
@@ -272,7 +281,9 @@ impl RunCommand {
                 talk(&power::note(&sensitivity));
             } else {
                 let reason = Incomparable::BaselineStopped.reason();
-                talk(&format!("warning: nothing will be compared: {reason}"));
+                talk(&format!(
+                    "warning: the baseline cannot be compared: {reason}"
+                ));
             }
         }
         self.place = ResultsPlace::new(self.out.take(), !self.no_keep, self.resume)?;
@@ -290,7 +301,9 @@ impl RunCommand {
         let cancel = CancellationToken::new();
         if !self.no_preflight {
             if infos.iter().any(|subject| !subject.simulation) {
-                talk("Preflight: one run without an attack, to see that the agent is connected.");
+                talk(
+                    "Preflight: one run without an attack, to check that the agent starts, connects and answers.",
+                );
             }
             let flying = preflight(&plan, &subjects, &settings, &earlier.runs, &cancel);
             let flown = runtime.block_on(interruptible(flying, || cancel.cancel()));
@@ -340,7 +353,7 @@ impl RunCommand {
         end_orphans();
         let Some(result) = finished.map(Worked::into_inner) else {
             return Err(CommandError {
-                message: "quit at once; what was kept before is still there".to_owned(),
+                message: "Quit. The results that were already written are kept.".to_owned(),
                 exit: Exit::Interrupted,
             });
         };
@@ -406,7 +419,7 @@ impl RunCommand {
             } else if self.out.is_none() && self.resume && file.out.as_deref().is_some_and(has_time)
             {
                 return Err(CommandError::usage(
-                    "--resume: every campaign has a directory of its own; name it with --out",
+                    "--resume: the directory of each campaign has its own name here; choose one with --out DIR",
                 ));
             }
             self.out = self.out.take().or(file.out.map(at_this_time));
@@ -449,7 +462,7 @@ impl RunCommand {
             let trace = shown_path(&directory.join(trace));
             message.push_str(&format!("\n  Its messages: {trace}"));
         }
-        message.push_str("\nNo attack was run. --no-preflight runs them all the same.");
+        message.push_str("\nNo attack was run. To run the attacks anyway, add --no-preflight.");
         Some(CommandError::cannot_run(message))
     }
 
@@ -539,13 +552,13 @@ impl RunCommand {
         let written = store::replace(&directory.join(store::FILE), text.as_bytes());
         if let Err(error) = &written {
             complain(&printable_line(&format!(
-                "the results cannot be kept: {error}"
+                "the results cannot be written: {error}"
             )));
         }
         let lost = result.lost_trace();
         if let Some(lost) = lost {
             complain(&printable_line(&format!(
-                "not every trace could be kept: {lost}"
+                "some traces could not be written: {lost}"
             )));
         }
         written.is_ok() && lost.is_none() && !meter.has_trouble()
@@ -555,7 +568,7 @@ impl RunCommand {
         if let Some(directory) = &self.place.directory {
             let directory = shown_path(directory);
             talk(&format!(
-                "Continue with the same command and --resume --out {directory}"
+                "To continue, run the same command with --resume --out {directory}"
             ));
         }
     }
@@ -566,11 +579,9 @@ impl RunCommand {
         for surprise in &surprises {
             talk(&printable_line(&format!("not as expected: {surprise}")));
         }
-        talk(
-            "These were simulations. Your own agent: proofhouse init, or proofhouse run --command 'python agent.py {mcp_url} {prompt}'",
-        );
+        talk("These agents were simulations. To test your own agent, run: proofhouse init");
         if surprises.is_empty() && result.complete && !has_resisted(result) {
-            talk("nothing was resisted, so nothing was shown of an agent that resists");
+            talk("No attack was resisted, so the careful simulation proved nothing.");
             Exit::Inconclusive
         } else if surprises.is_empty() && result.complete {
             Exit::Success
@@ -584,7 +595,7 @@ impl RunCommand {
 fn warn_of_nothing_shared(plan: &Plan, subjects: &[SubjectInfo], before: &CampaignResult) {
     if let Some(what) = missing_in_common(plan, subjects, before) {
         talk(&format!(
-            "warning: the baseline shares no {what} with this campaign, so there is nothing to compare"
+            "warning: the baseline and this campaign have no {what} in common, so there is nothing to compare"
         ));
     }
 }
@@ -595,16 +606,19 @@ fn warn_of_what_is_unproved(comparison: &Comparison) {
         return;
     }
     if let Some(incomparable) = comparison.incomparable {
-        complain(&format!("nothing is compared: {}", incomparable.reason()));
+        complain(&format!(
+            "the baseline cannot be compared: {}",
+            incomparable.reason()
+        ));
     } else if comparison.is_blind() {
         complain(
-            "too few runs to find any regression, so finding none proves nothing; --detect 0.2 says how many repeats it takes",
+            "there are too few runs to detect any regression; `--detect 0.2` prints how many repeats are needed",
         );
     }
     let unknown = comparison.unknown_successes();
     if unknown > 0 {
         complain(&format!(
-            "{} got through of which the baseline says nothing; make a new baseline, or add --fail-on partial",
+            "{} got through that the baseline did not include; create a new baseline, or add --fail-on partial",
             plural(unknown, "attack")
         ));
     }

@@ -19,39 +19,44 @@ use crate::traces::{self, TraceOptions};
 /// How many bad lines of a trace are told one by one.
 const TOLD_PROBLEMS: usize = 10;
 
-/// Scan recorded traces for the indicators of threat documents
+/// Search recorded traces for signs of attacks
 ///
-/// Each trace is judged as a run of its own. Bad lines are told, counted and skipped.
+/// Evaluates the indicators of threat documents on recorded traffic. Each trace is scored on its own. Lines that
+/// cannot be read are reported, counted and skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse scan trace.jsonl --rules scenarios/\n  \
     proofhouse scan spans.json.gz --rules attack.yaml --format sarif > results.sarif\n  \
     tail -n 1000 mcp.log | proofhouse scan - --from json-rpc --rules attack.yaml\n\n\
-    Exit codes: 0 nothing found, 1 an indicator matched, 2 nothing found, but an indicator could not be\n\
-    evaluated, lines were skipped, or a trace is empty or only a part of what happened, 3 a document cannot be used or a trace cannot be read to its end,\n\
-    64 usage, 130 ended by Ctrl-C.")]
+    Exit codes:\n  \
+    0   no indicator matched\n  \
+    1   an indicator matched\n  \
+    2   inconclusive: no match, but an indicator could not be evaluated, lines were\n      skipped, or a trace is empty or incomplete\n  \
+    3   a document cannot be used, or a trace cannot be read to its end\n  \
+    64  invalid arguments\n  \
+    130 stopped by Ctrl-C")]
 pub(crate) struct Scan {
-    /// Traces: files, directories (searched for .jsonl, .ndjson, .json and .log, also .gz and .zst),
-    /// or `-` for stdin
+    /// The traces: files, directories (searched for .jsonl, .ndjson, .json and .log files, also compressed as .gz
+    /// or .zst), or `-` for stdin
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 
     #[command(flatten)]
     rules: JudgingDocuments,
 
-    /// Use documents with operations, states or targets that the protocols do not have
+    /// Also use documents with operations, states or targets unknown to their protocol
     #[arg(long)]
     allow_unknown: bool,
 
-    /// How to print what was found
+    /// The output format
     #[arg(long, value_enum, default_value_t = ScanFormat::Human)]
     format: ScanFormat,
 
-    /// List documents that found nothing, too (human only; the other formats have what they need)
+    /// Also list documents without a match (human format only)
     #[arg(long)]
     all: bool,
 
-    /// How many threads judge messages; all cores without it
+    /// The number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
 
@@ -61,7 +66,7 @@ pub(crate) struct Scan {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ScanFormat {
-    /// For people: the evidence and a summary
+    /// For people, with the evidence and a summary
     Human,
     /// For programs
     Json,
@@ -79,7 +84,7 @@ impl Scan {
             if interrupt.happened() {
                 let left = inputs.len() - scans.len();
                 complain(&format!(
-                    "interrupted; not looked at: {}",
+                    "interrupted; not scanned: {}",
                     plural(left, "trace")
                 ));
                 break;
@@ -161,19 +166,19 @@ fn tell(scanned_trace: &ScannedTrace) {
     }
     if summary.forgotten_requests > 0 {
         talk(&format!(
-            "{name}: {} requests were forgotten before their response came, to keep memory flat",
+            "{name}: {} requests without a response were dropped to limit memory use",
             summary.forgotten_requests
         ));
     }
     if summary.unknown_fields > 0 {
         talk(&format!(
-            "{name}: fields that the format does not have were ignored ({})",
+            "{name}: unknown fields were ignored ({})",
             summary.unknown_fields
         ));
     }
     match scanned_trace.failure() {
         Some(failure) => complain(&format!("{name}: {failure}")),
-        None if summary.messages == 0 => talk(&format!("{name}: there are no messages in it")),
+        None if summary.messages == 0 => talk(&format!("{name}: the trace has no messages")),
         None => {}
     }
 }

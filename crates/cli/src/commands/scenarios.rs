@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData};
 
-/// Look into the threat library that comes along
+/// Browse the built-in threat library
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse scenarios list --mode a2a_server\n  \
@@ -51,27 +51,27 @@ impl Scenarios {
     proofhouse scenarios list --category oversight_bypass\n  \
     proofhouse scenarios list --entry ASI07 --format json")]
 struct ScenariosList {
-    /// Only those of this category
+    /// Only attacks of this category
     #[arg(long, value_name = "CATEGORY")]
     category: Option<String>,
 
-    /// Only those with an actor of this mode
+    /// Only attacks in which the attacker plays this mode, such as mcp_server
     #[arg(long, value_name = "MODE")]
     mode: Option<String>,
 
-    /// Only those of this severity
+    /// Only attacks of this severity
     #[arg(long, value_name = "LEVEL")]
     severity: Option<String>,
 
-    /// Only those with this tag
+    /// Only attacks with this tag
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
 
-    /// Only those that are an example of this entry of a framework, such as ASI01 or CWE-441
+    /// Only attacks that map to this framework entry, such as ASI01 (OWASP) or CWE-441
     #[arg(long, value_name = "ENTRY")]
     entry: Option<String>,
 
-    /// How to print them
+    /// The output format
     #[arg(long, value_enum, default_value_t = ScenariosFormat::Human)]
     format: ScenariosFormat,
 }
@@ -156,7 +156,7 @@ fn known(what: &str, wanted: Option<&str>, all: &[&str]) -> Result<(), CommandEr
         |near| format!(", did you mean {near}?"),
     );
     Err(CommandError::usage(format!(
-        "no attack of the library has the {what} `{wanted}`{hint}"
+        "no attack in the library has the {what} `{wanted}`{hint}"
     )))
 }
 
@@ -184,16 +184,16 @@ fn as_json(scenario: &Scenario) -> Value {
     })
 }
 
-/// Print one document of the library
+/// Print one threat document of the library
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse scenarios show weather-key-theft\n  \
     proofhouse scenarios show PROOF-001 --twin > twin.yaml")]
 struct Show {
-    /// The id of the attack or the name of its file: PROOF-001 or weather-key-theft
+    /// The id or the file name of the attack, such as PROOF-001 or weather-key-theft
     id: String,
 
-    /// Print its benign twin instead: the same task without the payload
+    /// Print its control instead: the same task without the payload
     #[arg(long)]
     twin: bool,
 }
@@ -209,7 +209,7 @@ impl Show {
         };
         let found = all.iter().find(is_meant);
         let text = found.and_then(|it| if self.twin { it.twin() } else { Some(it.text) });
-        let text = text.ok_or_else(|| CommandError::cannot_run("the document has no twin"))?;
+        let text = text.ok_or_else(|| CommandError::cannot_run("the document has no control"))?;
         let mut data = StdoutData::new();
         data.write(text)?;
         data.finish()?;
@@ -217,13 +217,13 @@ impl Show {
     }
 }
 
-/// Show which categories, modes and entries of frameworks the library covers
+/// Show which attack categories, modes and framework entries the library covers
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse scenarios coverage\n  \
     proofhouse scenarios coverage --format json")]
 struct Coverage {
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = ScenariosFormat::Human)]
     format: ScenariosFormat,
 }

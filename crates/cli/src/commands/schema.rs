@@ -7,7 +7,7 @@ use proofhouse_lsp::formats::FormatKind;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData};
 
-/// Print a JSON Schema, for editors
+/// Print the JSON Schema of a file format
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse schema oatf > oatf.schema.json\n  \
@@ -25,7 +25,7 @@ pub(crate) struct Schema {
     #[arg(value_parser = kinds())]
     kind: FormatKind,
 
-    /// Print the keys as a page in Markdown instead, for people
+    /// Print a Markdown reference of all keys instead
     #[arg(long)]
     reference: bool,
 }
@@ -46,9 +46,10 @@ impl Schema {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let mut data = StdoutData::new();
         if self.reference {
-            let page = self.kind.reference().ok_or_else(|| {
-                CommandError::usage("results are not written by people; there is no such page")
-            })?;
+            let page = self
+                .kind
+                .reference()
+                .ok_or_else(|| CommandError::usage("there is no reference page for results"))?;
             data.write(&page)?;
         } else {
             data.json(&self.kind.schema())?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_agent::model::RedactText;
-use proofhouse_campaign::config::{NotDuration, duration};
+use proofhouse_campaign::config::{InvalidDuration, duration, positive_duration};
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_server::api::{Api, ApiConfig};
 use proofhouse_server::audit::{self, CheckpointKey};
@@ -55,57 +55,61 @@ const AUDIT_SWEEP: Duration = Duration::from_secs(60 * 60);
 /// The most bytes of a webhook that the store takes.
 const MAX_WEBHOOK: i64 = 32 << 20;
 
-/// Serve agents: an HTTP API for tasks, webhooks, polls, schedules, and a dashboard
+/// Serve agents in production: an HTTP API, webhooks, polls, schedules and a dashboard
 ///
-/// Reads the manifests of a directory, and again whenever they change; a bad edit keeps the good version.
-/// Everything is kept in the store before it is acted on, so that the process may end at any time. Several
-/// processes can share one PostgreSQL. The API asks for keys (`proofhouse keys`); the first start makes one
-/// and shows it at the terminal, or writes it to a file that only you may read. SIGHUP reads the settings again.
+/// Reads the manifests in a directory and reloads them when they change. If a changed manifest is invalid, the last
+/// valid version stays in use. All work is stored before it is done, so the process can stop at any time without
+/// losing any. Several processes can share one PostgreSQL database. Clients of the API need a key (see `proofhouse
+/// keys`); the first start creates an admin key and shows it in the terminal, or writes it to a file that only you
+/// can read. SIGHUP reloads the settings file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse serve examples/agents\n  \
     proofhouse serve manifests/ --settings operator.yaml --model openai:gpt-5 --public-url https://hooks.example.com\n  \
     PROOFHOUSE_STORE=postgres://user:password@db/proofhouse proofhouse serve manifests/\n\n\
-    Exit codes: 0 somebody ended it, 3 the store, an address, a certificate or the model cannot be used, 64 usage,\n\
-    or there is no such directory.")]
+    Exit codes:\n  \
+    0   stopped by Ctrl-C or a signal\n  \
+    3   the store, an address, a certificate or the model cannot be used\n  \
+    64  invalid arguments, or the directory does not exist")]
 pub(crate) struct Serve {
-    /// The directory of manifests
+    /// The directory with the manifests of agents, tools, triggers and schedules
     #[arg(value_name = "DIR")]
     manifests: PathBuf,
 
     #[command(flatten)]
     store: StoreOptions,
 
-    /// Where the API and the dashboard are
+    /// The address of the API and the dashboard
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8460")]
     listen: SocketAddr,
 
-    /// Where webhooks arrive
+    /// The address that receives webhooks
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8461")]
     webhook_listen: SocketAddr,
 
-    /// Where platforms reach the webhooks, as {runtime.api_root} says it [default: that address]
+    /// The public URL of the webhook address, which {runtime.api_root} contains [default: the webhook address
+    /// itself]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 
-    /// Ask for no keys; only where other machines cannot reach the API
+    /// Require no keys; only allowed if other machines cannot reach the API
     #[arg(long)]
     open: bool,
 
-    /// A name under which browsers and programs reach the API, such as that of a proxy before it; may be given again. With any,
-    /// requests for other names are refused
+    /// A host name under which the API is reached, such as the name of a reverse proxy; can be repeated. Requests
+    /// for other host names are then refused
     #[arg(long = "allowed-host", value_name = "NAME", value_parser = host_name)]
     allowed_hosts: Vec<String>,
 
-    /// Where the first key is written, if it is not shown at a terminal [default: beside the store]
+    /// Where to write the first key if there is no terminal to show it [default: next to the store]
     #[arg(long, value_name = "FILE")]
     first_key_file: Option<PathBuf>,
 
-    /// How long entries of the audit log are kept; a signed checkpoint takes their place [default: for ever]
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "audit_key")]
+    /// How long to keep entries of the audit log; a signed checkpoint replaces older ones [default: forever]
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, requires = "audit_key")]
     keep_audit: Option<Duration>,
 
-    /// The file with the key that signs checkpoints of the audit log; made if there is none
+    /// The file with the key that signs checkpoints of the audit log; created if it does not exist
     #[arg(long, value_name = "FILE")]
     audit_key: Option<PathBuf>,
 
@@ -113,63 +117,65 @@ pub(crate) struct Serve {
     #[arg(long)]
     strict_webhooks: bool,
 
-    /// The most bytes a webhook may have
+    /// The largest webhook to accept, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=MAX_WEBHOOK))]
     max_webhook_bytes: u32,
 
-    /// Requests a second of each key; twice as many at once
+    /// Requests per second for each key, with bursts of twice as many
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: u32,
 
-    /// Webhooks a second of each address; twice as many at once
+    /// Webhooks per second from each address, with bursts of twice as many
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     webhook_rate: u32,
 
-    /// Connections of each address to each of the two ports, which have room for 1024; a proxy before all others may need more
+    /// Connections from each address to each of the two ports, up to 1024. Raise it if all clients come through one
+    /// proxy
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=1024))]
     peer_connections: u16,
 
-    /// The certificate chain for TLS, in PEM
+    /// The TLS certificate chain, in PEM format
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
 
-    /// Its key, in PEM
+    /// The private key of the certificate, in PEM format
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// How long work may go on after the server was asked to end; the rest is handed over
+    /// How long running work may take after the server was asked to stop; other processes take over the rest
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     grace: Duration,
 
-    /// How long to go on as before after the server was asked to end, while /v1/ready says that it is not ready: those who
-    /// send requests go elsewhere meanwhile
+    /// How long to keep serving after the server was asked to stop, while /v1/ready already reports that it is not
+    /// ready, so that load balancers stop sending requests
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     drain: Duration,
 
-    /// How long acknowledged work may wait before /v1/ready says that this process is not ready
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    /// How long accepted work may wait before /v1/ready reports that this process is not ready
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "5m")]
     max_lag: Duration,
 
     #[command(flatten)]
     retention: RetentionOptions,
 
-    /// Tasks that work at the same time
+    /// How many tasks may work at the same time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: u16,
 
-    /// How long a process that says nothing keeps its work, from 300ms to 15s; the work of one that is gone is taken up
-    /// by others after at most twice that
+    /// How long a process keeps its work without a sign of life, from 300ms to 15s. Other processes take over the
+    /// work of a process that died after at most twice this time
     #[arg(long, value_name = "DURATION", value_parser = lease, default_value = "15s")]
     lease: Duration,
 
-    /// How long a task that sleeps keeps the sessions and servers of its tools, unless their manifest forbids to end them
+    /// How long a sleeping task keeps the sessions and servers of its tools open, unless their manifest forbids
+    /// closing them
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15m")]
     idle_tools: Duration,
 
     #[command(flatten)]
     model: ModelArgs,
 
-    /// A directory for the files of agents that have a mount
+    /// The directory for the files of agents that have a mount
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
 
@@ -179,16 +185,16 @@ pub(crate) struct Serve {
     #[command(flatten)]
     telemetry: TelemetryOptions,
 
-    /// How to tell the addresses
+    /// How to report the addresses
     #[arg(long, value_enum, default_value_t = ServeFormat::Human)]
     format: ServeFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ServeFormat {
-    /// Sentences on stderr
+    /// As sentences on stderr
     Human,
-    /// A line of JSON on stdout
+    /// As a line of JSON on stdout
     Json,
 }
 
@@ -196,7 +202,7 @@ impl Serve {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         if self.open && !self.listen.ip().is_loopback() {
             return Err(CommandError::usage(format!(
-                "--open: other machines can reach {}; leave --open out and make keys with `proofhouse keys`",
+                "--open: other machines can reach {}; remove --open and create keys with `proofhouse keys`",
                 self.listen
             )));
         }
@@ -227,7 +233,7 @@ impl Serve {
         for address in [api_at, hooks_at] {
             if !address.ip().is_loopback() && tls.is_none() {
                 talk(&format!(
-                    "warning: other machines can reach {address}, without TLS; put a proxy before it or use --tls-cert"
+                    "warning: other machines can reach {address} without TLS; use --tls-cert or a TLS proxy"
                 ));
             }
         }
@@ -376,14 +382,11 @@ impl Serve {
             Ok((setup, provider)) => {
                 engine.reconfigure(setup);
                 api.set_identity_provider(provider);
-                talk("the settings are read again");
+                talk("settings reloaded");
                 "done"
             }
             Err(error) => {
-                talk(&format!(
-                    "the settings stay as they were: {}",
-                    error.message
-                ));
+                talk(&format!("the old settings stay in use: {}", error.message));
                 "failed"
             }
         };
@@ -412,7 +415,7 @@ impl Serve {
                 Ok(removed) => talk(&format!("removed {removed} old entries of the audit log")),
                 // Another process may have removed them first.
                 Err(error) => talk(&printable_line(&format!(
-                    "old entries of the audit log stay for now: {error}"
+                    "old entries of the audit log could not be removed: {error}"
                 ))),
             }
             tokio::time::sleep(AUDIT_SWEEP).await;
@@ -498,12 +501,12 @@ impl Serve {
                     None => {}
                     Some(FirstKey::Shown(key)) => {
                         talk(
-                            "Created an admin key. It is shown only once; `proofhouse keys` makes others:",
+                            "Created an admin key. It is shown only once; create others with `proofhouse keys`:",
                         );
                         talk(key);
                     }
                     Some(FirstKey::File(path)) => talk(&format!(
-                        "Created an admin key in {}; `proofhouse keys` makes others",
+                        "Created an admin key in {}; create others with `proofhouse keys`",
                         shown_path(path)
                     )),
                 }
@@ -625,8 +628,8 @@ fn rate(per_second: u32) -> RateQuota {
 #[derive(Debug, thiserror::Error)]
 enum InvalidLease {
     #[error(transparent)]
-    NotDuration(#[from] NotDuration),
-    #[error("a lease is from {} ms to {} s", MIN_LEASE.as_millis(), MAX_LEASE.as_secs())]
+    InvalidDuration(#[from] InvalidDuration),
+    #[error("a lease must be from {} ms to {} s", MIN_LEASE.as_millis(), MAX_LEASE.as_secs())]
     OutOfRange,
 }
 
@@ -679,7 +682,7 @@ fn allow_many_connections() {}
 async fn bind(address: SocketAddr) -> Result<TcpListener, CommandError> {
     TcpListener::bind(address)
         .await
-        .map_err(|error| CommandError::cannot_run(format!("cannot listen at {address}: {error}")))
+        .map_err(|error| CommandError::cannot_run(format!("cannot listen on {address}: {error}")))
 }
 
 fn directory(path: &Path) -> Result<PathBuf, CommandError> {

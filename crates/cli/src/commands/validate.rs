@@ -13,7 +13,7 @@ use crate::input::{FileInput, Inputs, Unreadable};
 use crate::output::{CommandError, ProgressLine, StdoutData};
 use crate::report::FindingFormat;
 
-/// Check threat documents, manifests (tools, agents, triggers, schedules), labelled cases and proofhouse.yaml, and show what is wrong where
+/// Check files for errors: threat documents, manifests, labelled cases and proofhouse.yaml
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \
@@ -22,16 +22,19 @@ use crate::report::FindingFormat;
     proofhouse validate proofhouse.yaml\n  \
     proofhouse validate scenarios/ --format sarif > results.sarif\n  \
     cat attack.yaml | proofhouse validate -\n\n\
-    Exit codes: 0 all valid, 1 some invalid or unreadable, 64 usage.")]
+    Exit codes:\n  \
+    0   all files are valid\n  \
+    1   a file is invalid or cannot be read\n  \
+    64  invalid arguments")]
 pub(crate) struct Validate {
     #[command(flatten)]
     inputs: Inputs,
 
-    /// How to print the findings
+    /// The output format
     #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
     format: FindingFormat,
 
-    /// Do not show warnings
+    /// Hide warnings
     #[arg(long)]
     no_warnings: bool,
 

@@ -36,7 +36,7 @@ pub(crate) fn findings(file: &Checked) -> Vec<String> {
     {
         let name = printable_line(&file.name);
         shown.push(format!(
-            "{name}: {more} more; `--format json` shows all of them"
+            "{name}: and {more} more; `--format json` shows all of them"
         ));
     }
     shown

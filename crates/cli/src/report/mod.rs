@@ -33,7 +33,7 @@ macro_rules! formats {
 
 // The one table of formats of `validate`: what it is for, its name, and the function that writes it.
 formats! {
-    /// For people: the place in the source, underlined
+    /// For people, with the place in the file underlined
     Human, human::write;
     /// For programs
     Json, json;

@@ -15,12 +15,12 @@ const MAX_JSON: usize = 10 << 20;
 /// What an action is called with.
 #[derive(Debug, Args)]
 pub(crate) struct ArgumentFlags {
-    /// An argument; read as JSON where the action's schema asks for a number, a truth value, a list
-    /// or an object, and as text otherwise; may be given again
+    /// An argument of the action; can be repeated. The value is text, or JSON where the schema of the action wants
+    /// a number, a boolean, a list or an object
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = pair)]
     args: Vec<(String, String)>,
 
-    /// All arguments as one JSON object, `@FILE`, or `@-` for stdin; `--arg` adds to it
+    /// All arguments as one JSON object, or `@FILE` to read them from a file (`@-` for stdin); --arg adds to them
     #[arg(long, value_name = "JSON")]
     json: Option<String>,
 }

@@ -20,16 +20,17 @@ const MAX_SETTINGS: usize = 1 << 20;
 /// What tools are told that no model says.
 #[derive(Debug, Args)]
 pub(crate) struct OperatorOptions {
-    /// What the operator configures: `settings`, `auth`, `egress`, `kubernetes`, `mcp` and `webhooks`, in YAML
-    /// or JSON; `${NAME}` in it is a variable of the environment
+    /// The operator's settings file, in YAML or JSON, with `settings`, `auth`, `egress`, `kubernetes`, `mcp` and
+    /// `webhooks`. `${NAME}` is replaced by an environment variable
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 
-    /// One setting, as text: `name` for the tools that declare it, or `namespace/tool.name`; may be given again. Secrets belong into a file: others can see command lines
+    /// One setting: `name` for all tools that declare it, or `namespace/tool.name` for one tool; can be repeated.
+    /// Put secrets in a file instead: other users can see command lines
     #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = pair)]
     setting: Vec<(String, String)>,
 
-    /// A network that tools may connect to although it is not public, such as 127.0.0.1; may be given again
+    /// A private network that tools may connect to, such as 127.0.0.1; can be repeated
     #[arg(long, value_name = "CIDR", value_parser = network)]
     allow: Vec<IpNet>,
 }

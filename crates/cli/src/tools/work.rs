@@ -51,7 +51,7 @@ fn until<T>(
         .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
     let worked = runtime.block_on(async {
         interruptible_by(listen(), work, || {
-            talk("interrupted: ending what was started; once more to leave at once");
+            talk("Interrupted. Stopping what was started; press Ctrl-C again to quit.");
             cancel.cancel();
         })
         .await

@@ -618,3 +618,118 @@ fn a_target_that_exists_is_the_same_exit_code_everywhere() {
         3
     );
 }
+
+#[test]
+fn no_message_has_an_error_number_of_the_system() {
+    let project = Project::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let busy = "this address is already in use";
+    let endpoint = [
+        "run",
+        "--no-config",
+        "--id",
+        "PROOF-001",
+        "--ag-ui-url",
+        "http://127.0.0.1:1/",
+        "--mcp-listen",
+        &address,
+    ];
+    // Before a campaign, in its report, in its result and in what is told on the way.
+    let stopped = project.run(&endpoint);
+    assert_eq!(stopped.code, 3, "{}", stopped.stderr);
+    assert!(
+        stopped.stderr.contains("prepare FAILED"),
+        "{}",
+        stopped.stderr
+    );
+    assert!(stopped.stderr.contains(busy), "{}", stopped.stderr);
+    let more = ["--no-preflight", "--no-probes", "-v", "--out", "busy"];
+    let ran = project.run(&[&endpoint[..], &more[..]].concat());
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let result = text(&project.path("busy/result.json"));
+    let report = text(&project.path("busy/report.html"));
+    assert!(result.contains(busy), "{result}");
+    for shown in [&stopped.stderr, &ran.stdout, &ran.stderr, &result, &report] {
+        assert!(!shown.contains("os error"), "{shown}");
+    }
+    for (arguments, code, expected) in [
+        (
+            &["model", "serve", "sim:careful", "--listen", &address][..],
+            3,
+            busy,
+        ),
+        (&["demo-service", "--listen", &address], 3, busy),
+        (
+            &["run", "--no-config", "--baseline", "nowhere.json"],
+            64,
+            "nowhere.json: no such file",
+        ),
+        (&["new", "--out", "nowhere/attack.yaml"], 3, "no such file"),
+    ] {
+        let ran = project.run(arguments);
+        assert_eq!(ran.code, code, "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(expected),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        assert!(
+            !ran.stderr.contains("os error"),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+    assert!(
+        !project.path("nowhere").exists(),
+        "a typo makes no directory"
+    );
+}
+
+#[test]
+fn limits_of_no_time_are_refused() {
+    for arguments in [
+        &["run", "--no-config", "--list", "--deadline", "0s"][..],
+        &["attack", "a.yaml", "--idle-limit", "0ms"],
+        &["attack", "a.yaml", "--max-session", "PT0S"],
+        &["tool", "call", "a.yaml", "b", "--timeout", "0m"],
+        &["keys", "create", "--role", "admin", "--expires", "0d"],
+    ] {
+        let ran = support::run(arguments);
+        assert_eq!(ran.code, Some(64), "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains("the duration must be greater than zero"),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_its_control_is_not_called_inconclusive() {
+    let project = Project::new();
+    let ran = project.run(&[
+        "run",
+        "--no-config",
+        "--id",
+        "PROOF-00*",
+        "-v",
+        "--jobs",
+        "4",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("control_not_run"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("inconclusive"), "{}", ran.stderr);
+    // However the runs come, each attack is told with its result.
+    for number in 1..=9 {
+        for (subject, outcome) in [("sim:gullible", "exploited"), ("sim:careful", "resisted")] {
+            let line = format!("PROOF-00{number}/{subject}/1: {outcome}");
+            assert!(
+                ran.stderr.contains(&line),
+                "{line} is not in {}",
+                ran.stderr
+            );
+        }
+    }
+}

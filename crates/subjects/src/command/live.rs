@@ -77,7 +77,7 @@ impl LiveCommand {
                 && !status.success()
             {
                 let words = process.last_words(Some(status)).await;
-                failure = Some(format!("the command ended in the run{words}"));
+                failure = Some(format!("the command exited during the run{words}"));
             }
             stderr = process.end().await;
         }
@@ -87,7 +87,7 @@ impl LiveCommand {
         if let Ok(left @ 1..) = left {
             warnings.push(match left {
                 1 => "a process that the command left behind was ended".to_owned(),
-                _ => format!("{left} processes that the command left behind were ended"),
+                _ => format!("{left} processes that the command left running were stopped"),
             });
         }
         if let Some(placed) = self.placed.take() {

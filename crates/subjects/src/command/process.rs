@@ -182,7 +182,7 @@ impl SubjectProcess {
     async fn ended_early(&mut self) -> SubjectError {
         let status = self.child.wait().await;
         let words = self.last_words(status).await;
-        SubjectError::new(format!("the command ended before it was ready{words}"))
+        SubjectError::new(format!("the command exited before it was ready{words}"))
     }
 
     /// How it ended, and the end of what it complained.

@@ -33,10 +33,10 @@ pub enum InPlaceError {
         error: io::Error,
     },
     /// Something else has the name of the original.
-    #[error("{} is in the way: it should be a file", .0.display())]
+    #[error("{} must be a file", .0.display())]
     InTheWay(PathBuf),
     /// The original that was left beside it cannot take its place again.
-    #[error("cannot be put back from {}: {error}", backup.display())]
+    #[error("cannot be restored from {}: {error}", backup.display())]
     PutBack {
         /// The original.
         backup: PathBuf,
@@ -44,7 +44,7 @@ pub enum InPlaceError {
         error: io::Error,
     },
     /// The original cannot be kept beside it.
-    #[error("cannot be kept in {}: {error}", backup.display())]
+    #[error("cannot be backed up to {}: {error}", backup.display())]
     Keep {
         /// The original.
         backup: PathBuf,
@@ -52,7 +52,7 @@ pub enum InPlaceError {
         error: io::Error,
     },
     /// Somebody else has the lock.
-    #[error("another campaign has rewritten this file; wait until it is done")]
+    #[error("another campaign is using this file; wait until it is done")]
     Locked,
 }
 

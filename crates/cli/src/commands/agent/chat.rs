@@ -19,18 +19,22 @@ use crate::exit_code::Exit;
 use crate::output::{CommandError, complain, printable_line, talk, talk_styled};
 use crate::signals::{ShutdownRequest, Signals};
 
-/// Talk to an agent at the terminal
+/// Chat with an agent in the terminal
 ///
-/// Text is shown as it comes, calls of tools as they happen, and what a rule asks about is asked here. Each
-/// line is one message. Ctrl-C cancels an answer; at the prompt, or a second time, it ends the conversation, as
-/// Ctrl-D does.
+/// Each line you type is one message. Answers and tool calls are shown as they happen. If a rule of the agent needs
+/// an approval, you are asked for it. Ctrl-C cancels an answer; Ctrl-C at the prompt, a second Ctrl-C or Ctrl-D
+/// ends the conversation.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse agent chat examples/agents/support.yaml --param customer=c-1\n  \
     proofhouse agent chat agent.yaml tools/ --model anthropic:claude-sonnet-4-5 --settings settings.yaml\n  \
     echo 'Add 1 and 2' | proofhouse agent chat --mcp 'proofhouse demo-service --mcp-stdio'\n\n\
-    Exit codes: 0 the conversation ended, 1 a rule or a limit of the agent ended the task, 3 the last message\n\
-    has no answer: the model or a tool cannot be used, or a manifest, 64 usage, 130 interrupted.")]
+    Exit codes:\n  \
+    0   the conversation ended\n  \
+    1   a rule or a limit of the agent ended the task\n  \
+    3   the last message got no answer, or a manifest, the model or a tool cannot be used\n  \
+    64  invalid arguments\n  \
+    130 stopped by Ctrl-C")]
 pub(crate) struct Chat {
     #[command(flatten)]
     options: AgentOptions,
@@ -92,7 +96,7 @@ async fn converse(prepared: &PreparedAgent) -> Result<Exit, CommandError> {
     };
     if conversation.at_terminal {
         let name = printable_line(&prepared.agent.name);
-        talk(&format!("talking to {name}; Ctrl-D ends it"));
+        talk(&format!("chatting with {name}; press Ctrl-D to end"));
     }
     let exit = conversation.go_on().await;
     conversation.leave().await;
@@ -161,7 +165,7 @@ impl ChatConversation<'_> {
                     Ok(event) => self.screen.event(&event),
                     Err(RecvError::Lagged(_)) => {
                         self.screen.end_line();
-                        talk("(a part is not shown: it came too fast)");
+                        talk("(some output was skipped because it came too fast)");
                         if self.ask_all(&cancel).await == Leave::Yes {
                             self.task.cancel();
                             return (sending.await, Leave::Yes);
@@ -175,7 +179,7 @@ impl ChatConversation<'_> {
                         self.task.cancel();
                         return (self.last_words(sending).await, Leave::Yes);
                     }
-                    talk("cancelling the answer; once more to leave");
+                    talk("cancelling the answer; press Ctrl-C again to leave");
                     cancel.cancel();
                 }
                 output = &mut sending => break output,
@@ -228,7 +232,7 @@ impl ChatConversation<'_> {
                 if asked == ShutdownRequest::End {
                     return Leave::Yes;
                 }
-                talk("\ncancelling the answer; once more to leave");
+                talk("\ncancelling the answer; press Ctrl-C again to leave");
                 cancel.cancel();
                 return Leave::No;
             }

@@ -9,7 +9,7 @@ use clap::Args;
 use crate::exit_code::Exit;
 use crate::output::CommandError;
 
-/// Run agents of manifests: talk to them, give them one message, or serve them
+/// Run an agent that a manifest describes: chat with it, send it one message, or serve it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse agent chat examples/agents/support.yaml\n  \

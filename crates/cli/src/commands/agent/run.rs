@@ -17,40 +17,44 @@ use crate::tools::work::{Worked, until_interrupted};
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-/// Give an agent one message and print its answer
+/// Send an agent one message and print its answer
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse agent run examples/agents/support.yaml --message 'Read ticket 7' --param customer=c-1\n  \
     proofhouse agent run agent.yaml tools/ --message 'Hello' --model openai:gpt-5 --format json\n  \
     proofhouse agent run --mcp 'proofhouse demo-service --mcp-stdio' --message 'Add 1 and 2'\n\n\
-    Exit codes: 0 answered, 1 a rule or a limit of the agent ended the task, 3 there is no answer: the\n\
-    model or a tool cannot be used, or a manifest, 64 usage, 130 interrupted.")]
+    Exit codes:\n  \
+    0   the agent answered\n  \
+    1   a rule or a limit of the agent ended the task\n  \
+    3   no answer, or a manifest, the model or a tool cannot be used\n  \
+    64  invalid arguments\n  \
+    130 stopped by Ctrl-C")]
 pub(crate) struct AgentRun {
     #[command(flatten)]
     options: AgentOptions,
 
-    /// What to say to the agent; without it the default of its manifest
+    /// The message [default: the default message of the manifest]
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
 
-    /// Approve everything that a rule asks about
+    /// Approve every action that a rule holds for approval
     #[arg(long, conflicts_with = "deny")]
     approve: bool,
 
-    /// Deny everything that a rule asks about, which is what happens without --approve
+    /// Deny every action that a rule holds for approval; this is the default
     #[arg(long)]
     deny: bool,
 
-    /// How to print the answer
+    /// The output format
     #[arg(long, value_enum, default_value_t = AgentRunFormat::Human)]
     format: AgentRunFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AgentRunFormat {
-    /// The answer on stdout, calls on stderr as they happen
+    /// The answer on stdout; tool calls on stderr as they happen
     Human,
-    /// An object with the answer and all turns
+    /// A JSON object with the answer and all turns
     Json,
 }
 
@@ -156,7 +160,7 @@ impl AgentRun {
                 let hint = if self.approve || self.deny {
                     ""
                 } else {
-                    "; --approve would have approved it"
+                    "; add --approve to approve it"
                 };
                 talk(&format!("{word}{hint}"));
             }

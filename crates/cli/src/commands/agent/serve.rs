@@ -20,21 +20,23 @@ const VERSION: u32 = 1;
 
 /// Serve an agent over AG-UI, A2A and MCP
 ///
-/// Each conversation of a client is a task of its own. What a rule asks about is asked of the client, where
-/// its protocol can. An address or `stdio` as --mcp is where the agent is served over MCP; anything else
-/// there is a server that it may use.
+/// Each conversation of a client is a separate task. If a rule of the agent needs an approval, the client is asked
+/// for it where its protocol allows that. With an address or `stdio`, --mcp serves the agent over MCP; with a URL
+/// or a command, it names an MCP server that the agent may use.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse agent serve examples/agents/delegation.yaml --a2a 127.0.0.1:8080\n  \
     proofhouse agent serve agent.yaml tools/ --model openai:gpt-5 --ag-ui 127.0.0.1:8000 --mcp 127.0.0.1:8001\n  \
     proofhouse agent serve agent.yaml --mcp stdio\n\n\
-    Exit codes: 0 somebody ended it or the client left, 3 a manifest or the model cannot be used, an address\n\
-    cannot be listened at or the trace cannot be written, 64 usage.")]
+    Exit codes:\n  \
+    0   stopped by Ctrl-C or a signal, or the client disconnected\n  \
+    3   a manifest, the model, an address or the trace file cannot be used\n  \
+    64  invalid arguments")]
 pub(crate) struct AgentServe {
     #[command(flatten)]
     options: AgentOptions,
 
-    /// Serve AG-UI at this address, such as 127.0.0.1:8000; port 0 takes a free one
+    /// Serve AG-UI at this address, such as 127.0.0.1:8000; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     ag_ui: Option<SocketAddr>,
 
@@ -42,20 +44,20 @@ pub(crate) struct AgentServe {
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     a2a: Option<SocketAddr>,
 
-    /// Listen at addresses that other machines can reach; whoever reaches them can use the agent
+    /// Allow addresses that other machines can reach. Anyone who reaches them can use the agent
     #[arg(long)]
     allow_remote: bool,
 
-    /// How to tell the addresses
+    /// How to report the addresses
     #[arg(long, value_enum, default_value_t = AgentServeFormat::Human)]
     format: AgentServeFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AgentServeFormat {
-    /// Sentences on stderr
+    /// As sentences on stderr
     Human,
-    /// A line of JSON on stdout
+    /// As a line of JSON on stdout
     Json,
 }
 
@@ -71,7 +73,7 @@ impl AgentServe {
         let mcp = self.take_place()?;
         if self.ag_ui.is_none() && self.a2a.is_none() && mcp.is_none() {
             return Err(CommandError::usage(
-                "say where to serve: --ag-ui ADDRESS, --a2a ADDRESS, --mcp ADDRESS or --mcp stdio",
+                "choose where to serve: --ag-ui ADDRESS, --a2a ADDRESS, --mcp ADDRESS or --mcp stdio",
             ));
         }
         let on_stdio = mcp == Some(McpEndpointFlag::Stdio);
@@ -126,7 +128,7 @@ impl AgentServe {
             None => Ok(()),
             Some(address) if self.allow_remote => {
                 talk(&format!(
-                    "warning: whoever reaches {address} can use the agent"
+                    "warning: anyone who can reach {address} can use the agent"
                 ));
                 Ok(())
             }

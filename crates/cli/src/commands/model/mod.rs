@@ -7,7 +7,7 @@ use clap::Args;
 use crate::exit_code::Exit;
 use crate::output::CommandError;
 
-/// Give an agent of your own a simulated or recorded model
+/// Serve a simulated or recorded model to your own agent
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse model serve sim:gullible\n  \

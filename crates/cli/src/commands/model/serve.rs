@@ -21,38 +21,42 @@ const VERSION: u32 = 1;
 /// would be everybody's.
 const SERVED: [&str; 2] = ["sim:", "replay:"];
 
-/// Serve a simulated or recorded model over OpenAI's chat completions
+/// Serve a simulated or recorded model over OpenAI's chat completions API
 ///
-/// An agent of yours that is given this base URL in place of its provider's shows how it fares with a model that
-/// obeys everybody, or only the user, without a key, a network or chance.
+/// Give your agent this base URL instead of that of its model provider. It then runs with a model that obeys
+/// everything it reads (sim:gullible) or only its user (sim:careful). This needs no API key and no network, and is
+/// fully repeatable.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse model serve sim:gullible\n  \
     proofhouse model serve sim:careful --listen 127.0.0.1:0 --format json\n\n\
-    Exit codes: 0 somebody ended it, 3 the address cannot be listened at, 64 usage.")]
+    Exit codes:\n  \
+    0   stopped by Ctrl-C or a signal\n  \
+    3   the address cannot be used\n  \
+    64  invalid arguments")]
 pub(crate) struct ModelServe {
-    /// sim:gullible, sim:careful, sim:scripted:FILE or replay:FILE
+    /// The model: sim:gullible, sim:careful, sim:scripted:FILE or replay:FILE
     #[arg(value_name = "SPEC")]
     model: String,
 
-    /// Where to listen; port 0 takes a free one
+    /// The address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8766")]
     listen: SocketAddr,
 
-    /// Listen at an address that other machines can reach; whoever reaches it can use the model
+    /// Allow an address that other machines can reach. Anyone who reaches it can use the model
     #[arg(long)]
     allow_remote: bool,
 
-    /// How to tell the address
+    /// How to report the address
     #[arg(long, value_enum, default_value_t = ModelServeFormat::Human)]
     format: ModelServeFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModelServeFormat {
-    /// Sentences on stderr
+    /// As sentences on stderr
     Human,
-    /// A line of JSON on stdout
+    /// As a line of JSON on stdout
     Json,
 }
 
@@ -68,7 +72,7 @@ impl ModelServe {
                 )));
             }
             talk(&format!(
-                "warning: whoever reaches {listen} can use the model"
+                "warning: anyone who can reach {listen} can use the model"
             ));
         }
         let stop = CancellationToken::new();
@@ -97,7 +101,7 @@ impl ModelServe {
         let (name, simulation) = (model.name().to_owned(), model.is_simulation());
         let server = ModelServer::bind(model, self.listen, ModelServerLimits::default());
         let server = server.await.map_err(|error| {
-            CommandError::cannot_run(format!("cannot listen at {}: {error}", self.listen))
+            CommandError::cannot_run(format!("cannot listen on {}: {error}", self.listen))
         })?;
         let url = server.base_url();
         match self.format {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use proofhouse_campaign::config::duration;
+use proofhouse_campaign::config::positive_duration;
 use proofhouse_subjects::call_target::CallTarget;
 use proofhouse_subjects::call_trace::CallTrace;
 use proofhouse_subjects::operator::{Operator, context};
@@ -24,19 +24,23 @@ use crate::tools::work::{Worked, until_interrupted};
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-/// Carry out one action of a manifest
+/// Call one action of a tool
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse tool call examples/tools/clock.yaml greet --arg name=Ada\n  \
     proofhouse tool call examples/tools/weather.yaml forecast --json '{\"city\": \"Oslo\"}' --dry-run\n  \
     proofhouse tool call examples/tools/weather.yaml forecast --arg city=Oslo --settings settings.yaml --trace calls.jsonl\n\n\
-    Exit codes: 0 done, 1 an error that a model would be told, 3 an error that ends a task or a\n\
-    manifest that cannot be used, 64 usage, 130 interrupted.")]
+    Exit codes:\n  \
+    0   success\n  \
+    1   the call failed with an error that is passed to the model\n  \
+    3   the call failed with an error that ends the task, or a manifest cannot be used\n  \
+    64  invalid arguments\n  \
+    130 stopped by Ctrl-C")]
 pub(crate) struct ToolCallCommand {
-    /// The manifest, a file of several, or `-` for stdin
+    /// The file with the tool manifest, which can hold several, or `-` for stdin
     manifest: PathBuf,
 
-    /// The action, by its own name or by that of its function
+    /// The action: its name in the manifest, or the name of its function
     action: String,
 
     #[command(flatten)]
@@ -45,28 +49,28 @@ pub(crate) struct ToolCallCommand {
     #[command(flatten)]
     operator: OperatorOptions,
 
-    /// Show what would be sent, with secrets masked, and send nothing but the request for an OpenAPI description
+    /// Print the request with secrets masked instead of sending it. OpenAPI descriptions are still fetched
     #[arg(long)]
     dry_run: bool,
 
-    /// Write the call to this file, as a trace
+    /// Write the call to this trace file
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     trace: Option<PathBuf>,
 
-    /// The longest the call may take, its preparation included
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// The time limit for the call, including its preparation
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration)]
     timeout: Option<Duration>,
 
-    /// How to print the result
+    /// The output format
     #[arg(long, value_enum, default_value_t = ToolCallFormat::Human)]
     format: ToolCallFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ToolCallFormat {
-    /// The result alone, as JSON; an error on stderr
+    /// Only the result, as JSON; errors go to stderr
     Human,
-    /// An object with the result or the error
+    /// A JSON object with the result or the error
     Json,
 }
 
@@ -126,7 +130,7 @@ impl ToolCallCommand {
             {
                 let shown = shown_path(trace);
                 Err(CommandError::usage(format!(
-                    "--trace {shown}: this file is read, too"
+                    "--trace {shown}: this file is also an input"
                 )))
             }
             _ => Ok(()),
@@ -230,14 +234,14 @@ impl ToolCallCommand {
         match (self.format, &called.result) {
             (ToolCallFormat::Human, Ok(outcome)) => {
                 if outcome.truncated {
-                    talk("warning: the result was too long and is cut");
+                    talk("warning: the result was too long and was truncated");
                 }
                 data.json(&outcome.value)?;
             }
             (ToolCallFormat::Human, Err(error)) => {
                 complain(&error.to_string());
                 if error.outcome_unknown {
-                    talk("the request may have had its effect; it was not repeated");
+                    talk("the request may have taken effect; it was not repeated");
                 }
                 if let Some(body) = error.detail.get("body").and_then(Value::as_str) {
                     talk(body);

@@ -20,20 +20,24 @@ use crate::tools::work::until_interrupted;
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-/// List the functions that a model would see
+/// List the functions that a model sees
 ///
-/// OpenAPI descriptions and MCP servers are asked for theirs; all others are known from the manifest.
+/// Most functions are declared in the manifest. Those of OpenAPI descriptions and MCP servers are fetched from
+/// there.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse tool list examples/tools/weather.yaml\n  \
     proofhouse tool list examples/tools/clock.yaml examples/tools/weather.yaml --format openai\n\n\
-    Exit codes: 0 all listed, 3 a manifest cannot be used, or a backend does not answer or has none, 64 usage.")]
+    Exit codes:\n  \
+    0   all functions are listed\n  \
+    3   a manifest cannot be used, or a backend does not answer or has no functions\n  \
+    64  invalid arguments")]
 pub(crate) struct ToolList {
-    /// Manifests: files, directories searched for .yaml and .yml, or `-` for stdin
+    /// Tool manifests: files, directories (searched for .yaml and .yml files), or `-` for stdin
     #[arg(required = true, value_name = "MANIFEST")]
     manifests: Vec<PathBuf>,
 
-    /// How to print the functions
+    /// The output format
     #[arg(long, value_enum, default_value_t = ToolListFormat::Human)]
     format: ToolListFormat,
 
@@ -45,11 +49,11 @@ pub(crate) struct ToolList {
 enum ToolListFormat {
     /// For people
     Human,
-    /// For programs: where each function comes from, and both schemas
+    /// For programs, with the origin and both schemas of each function
     Json,
-    /// The `tools` of a request to an OpenAI-compatible model
+    /// As `tools` in a request to an OpenAI-compatible API
     Openai,
-    /// The result of `tools/list` of an MCP server
+    /// As an MCP server answers `tools/list`
     Mcp,
 }
 

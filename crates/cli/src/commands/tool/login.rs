@@ -19,22 +19,26 @@ const VERSION: u32 = 1;
 
 /// Log tools in to the MCP servers they use
 ///
-/// For every tool of the manifest that the operator's file has below `mcp.oauth`: shows an address to open in a
-/// browser, waits until you agreed there, and keeps the tokens, sealed, where `mcp.tokens` says.
+/// For every tool of the manifest that the settings file lists under `mcp.oauth`, this command prints a URL to open
+/// in a browser, waits until you have given your consent there, and stores the tokens, encrypted, at the path in
+/// `mcp.tokens`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     PROOFHOUSE_TOKEN_KEY=$(openssl rand -base64 32)\n  \
     proofhouse tool login tracker.yaml --settings operator.yaml\n\n\
-    Exit codes: 0 logged in, 3 not logged in, or a manifest or the settings cannot be used, 64 usage,\n\
-    130 interrupted.")]
+    Exit codes:\n  \
+    0   logged in\n  \
+    3   not logged in, or a manifest or the settings cannot be used\n  \
+    64  invalid arguments\n  \
+    130 stopped by Ctrl-C")]
 pub(crate) struct ToolLogin {
-    /// The manifest, a file of several, or `-` for stdin
+    /// The file with the tool manifest, which can hold several, or `-` for stdin
     manifest: PathBuf,
 
     #[command(flatten)]
     operator: OperatorOptions,
 
-    /// How to tell who is logged in
+    /// The output format
     #[arg(long, value_enum, default_value_t = LoginFormat::Human)]
     format: LoginFormat,
 }
@@ -43,7 +47,7 @@ pub(crate) struct ToolLogin {
 enum LoginFormat {
     /// For people
     Human,
-    /// For programs: one object with the tools that are logged in
+    /// For programs: an object that lists the tools that are logged in
     Json,
 }
 
@@ -56,7 +60,7 @@ impl ToolLogin {
         let announce: AnnounceLogin = Arc::new(|tool, url| {
             let tool = printable_line(tool);
             talk(&format!(
-                "{tool}: open this address in a browser and agree:\n{url}"
+                "{tool}: open this URL in a browser and give your consent:\n{url}"
             ));
         });
         let cancel = CancellationToken::new();

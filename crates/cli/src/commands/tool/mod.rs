@@ -10,7 +10,7 @@ use clap::Args;
 use crate::exit_code::Exit;
 use crate::output::CommandError;
 
-/// List, call and serve the actions of tool manifests, and log them in
+/// List, call and serve the tools of tool manifests, and log them in
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse tool list examples/tools/clock.yaml\n  \

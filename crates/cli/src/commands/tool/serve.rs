@@ -24,50 +24,52 @@ use crate::tools::work::until_interrupted;
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-/// Serve the tools of manifests over MCP
+/// Serve the tools of manifests as an MCP server
 ///
-/// One server for all of them, to clients of both generations of the protocol: over stdin and stdout, or
-/// over HTTP at an address.
+/// All tools are served by one MCP server, over stdio or HTTP. Clients with and without sessions (both generations
+/// of the protocol) are supported.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse tool serve examples/tools/clock.yaml\n  \
     proofhouse tool serve tools/ --settings settings.yaml --listen 127.0.0.1:8080\n\n\
-    Exit codes: 0 the client left or somebody ended it, 3 a manifest cannot be used, the address cannot be\n\
-    listened at or the trace cannot be written, 64 usage.")]
+    Exit codes:\n  \
+    0   stopped by Ctrl-C or a signal, or the client disconnected\n  \
+    3   a manifest, the address or the trace file cannot be used\n  \
+    64  invalid arguments")]
 pub(crate) struct ToolServe {
-    /// Manifests: files, or directories searched for .yaml and .yml
+    /// Tool manifests: files, or directories that are searched for .yaml and .yml files
     #[arg(required = true, value_name = "MANIFEST")]
     manifests: Vec<PathBuf>,
 
-    /// Serve one client over stdin and stdout, which is what happens without --listen
+    /// Serve one client over stdin and stdout; this is the default without --listen
     #[arg(long, conflicts_with = "listen")]
     stdio: bool,
 
-    /// Serve over HTTP at this address, such as 127.0.0.1:8080; port 0 takes a free one
+    /// Serve over HTTP at this address, such as 127.0.0.1:8080; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Option<SocketAddr>,
 
-    /// Listen at an address that other machines can reach; whoever reaches it can call every tool
+    /// Allow an address that other machines can reach. Anyone who reaches it can call every tool
     #[arg(long, requires = "listen")]
     allow_remote: bool,
 
     #[command(flatten)]
     operator: OperatorOptions,
 
-    /// Write every call to this file, as a trace
+    /// Write every call to this trace file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// How to tell the address
+    /// How to report the address
     #[arg(long, value_enum, default_value_t = ToolServeFormat::Human, requires = "listen")]
     format: ToolServeFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ToolServeFormat {
-    /// A sentence on stderr
+    /// As a sentence on stderr
     Human,
-    /// A line of JSON on stdout
+    /// As a line of JSON on stdout
     Json,
 }
 
@@ -89,7 +91,7 @@ impl ToolServe {
                 )));
             }
             talk(&format!(
-                "warning: whoever reaches {address} can call every tool"
+                "warning: anyone who can reach {address} can call every tool"
             ));
         }
         let located = manifests::tools(&self.manifests)?;
@@ -133,7 +135,7 @@ impl ToolServe {
             return Ok(());
         };
         let bound = BoundServer::new(address).await.map_err(|error| {
-            CommandError::cannot_run(format!("cannot listen at {address}: {error}"))
+            CommandError::cannot_run(format!("cannot listen on {address}: {error}"))
         })?;
         let url = format!("http://{}{PATH}", bound.address());
         match self.format {

@@ -40,7 +40,7 @@ impl Driver for A2aServerDriver {
         &[EndpointFlag {
             name: "a2a-server",
             form: EndpointForm::Address,
-            help: "Serve A2A here: an address such as 127.0.0.1:8081",
+            help: "The address where the attack serves A2A, such as 127.0.0.1:8081",
         }]
     }
 

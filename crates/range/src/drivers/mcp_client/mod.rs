@@ -37,7 +37,7 @@ impl Driver for McpClientDriver {
             EndpointFlag {
                 name: "mcp-client-command",
                 form: EndpointForm::Command,
-                help: "Start this MCP server and attack it over its standard input and output",
+                help: "Start this MCP server and attack it over stdio",
             },
             EndpointFlag {
                 name: "mcp-client-url",

@@ -60,7 +60,7 @@ impl Driver for McpServerDriver {
         &[EndpointFlag {
             name: "mcp-server",
             form: EndpointForm::Address,
-            help: "Serve MCP here: an address such as 127.0.0.1:8080, or `stdio`",
+            help: "Where the attack serves MCP: an address such as 127.0.0.1:8080, or `stdio`",
         }]
     }
 
