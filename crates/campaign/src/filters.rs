@@ -28,7 +28,7 @@ pub struct IdleFilter {
 impl fmt::Display for IdleFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { flag, value, .. } = self;
-        write!(f, "{flag} {value}: no document has it")?;
+        write!(f, "{flag} {value}: no attack has it")?;
         if let Some(near) = &self.near {
             write!(f, " (did you mean {near}?)")?;
         }
@@ -38,7 +38,7 @@ impl fmt::Display for IdleFilter {
         } else {
             ""
         };
-        write!(f, "; there are {}{more}", named.join(", "))
+        write!(f, "; choose from: {}{more}", named.join(", "))
     }
 }
 

@@ -6,7 +6,7 @@
 //! [file](store). [`summary`] counts it, [`statistics`] says how sure the rates are, [`baseline`] what
 //! changed since an earlier one, and [`sensitivity`] what change could be found. [`preflight`] finds out beforehand whether the subjects are wired up. [`gates`] decides whether it failed, except for [`accepted`] risks; the crate
 //! `report` tells all that, in every [format](report_format), [`drive`] lets another program run the agent, and [`replay`] judges a recorded run again. What a project's campaigns are stands in its
-//! [`proofhouse.yaml`](config); the threat library that comes along is [`library`], and what its documents must say of
+//! [`proofhouse.yaml`](config); the built-in threat library is [`library`], and what its documents must say of
 //! known traffic stands in their [labelled cases](cases).
 
 pub mod accepted;

@@ -185,7 +185,7 @@ pub enum PrepareError {
     },
     /// It has a result, and nobody said to go on with it.
     #[error(
-        "--out {}: there is a result already; go on with it (--resume) or name another directory",
+        "--out {}: there is a result already; continue it with --resume, or name another directory",
         .0.display()
     )]
     Taken(PathBuf),

@@ -19,8 +19,10 @@ pub fn note(sensitivity: &Sensitivity) -> String {
         )
     };
     match found(sensitivity) {
-        Some(found) => format!("{runs}, four of five true regressions are found where {found}."),
-        None => format!("{runs}, no regression can be found: there are too few runs."),
+        Some(found) => {
+            format!("{runs}, this comparison detects four of five true regressions if {found}.")
+        }
+        None => format!("{runs}, no regression can be detected: there are too few runs."),
     }
 }
 
@@ -30,19 +32,19 @@ pub fn plan(sensitivity: &Sensitivity, rise: f64, has_baseline: bool) -> String 
     let known = if has_baseline {
         "in the baseline"
     } else {
-        "assumed before; --baseline FILE takes it from there"
+        "assumed before; --baseline FILE reads it from a result"
     };
     let mut out = format!(
-        "A rise by {} points, with 80% power and at most {} false alarms over the whole gate\n({}, {}; attack success rate {} {known}):\n",
+        "Repeats to detect a rise by {} percentage points, with 80% power and at most {} false alarms over the whole gate\n({}, {}; attack success rate {} {known}):\n",
         points(rise),
         share(sensitivity.threshold),
         plural(sensitivity.subjects, "subject"),
-        plural(sensitivity.documents, "document"),
+        plural(sensitivity.documents, "attack"),
         share(sensitivity.rate),
     );
     let ways = [
-        ("one document", sensitivity.repeats_for_one(rise)),
-        ("all documents", sensitivity.repeats_for_all(rise)),
+        ("one attack", sensitivity.repeats_for_one(rise)),
+        ("all attacks", sensitivity.repeats_for_all(rise)),
     ];
     for (what, repeats) in ways {
         let repeats = repeats.map_or_else(
@@ -55,7 +57,7 @@ pub fn plan(sensitivity: &Sensitivity, rise: f64, has_baseline: bool) -> String 
     out
 }
 
-/// What is found: `one document rises from 5% to 84% or more, or all 59 from 5% to 12% or more`.
+/// What is found: `the success rate of one attack rises from 5% to 84% or more, or that of all 59 attacks from 5% to 12% or more`.
 fn found(sensitivity: &Sensitivity) -> Option<String> {
     let from = share(sensitivity.rate);
     let of =
@@ -64,14 +66,16 @@ fn found(sensitivity: &Sensitivity) -> Option<String> {
     let all = of(sensitivity.least_of_all());
     let documents = sensitivity.documents;
     Some(match (one, all) {
-        (Some(one), _) if documents == 1 => format!("the document rises {one}"),
+        (Some(one), _) if documents == 1 => format!("the success rate of the attack rises {one}"),
         (Some(one), Some(all)) => {
-            format!("one document rises {one}, or all {documents} {all}")
+            format!(
+                "the success rate of one attack rises {one}, or that of all {documents} attacks {all}"
+            )
         }
-        (Some(one), None) => format!("one document rises {one}"),
+        (Some(one), None) => format!("the success rate of one attack rises {one}"),
         (None, Some(all)) => {
             format!(
-                "all {documents} documents rise {all}; the rise of a single one cannot be found"
+                "the success rate of all {documents} attacks rises {all}; the rise of a single attack cannot be detected"
             )
         }
         (None, None) => return None,

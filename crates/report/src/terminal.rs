@@ -14,8 +14,11 @@ use proofhouse_campaign::summary::RunGroup;
 /// The fewest columns that are used, and the most.
 const WIDTHS: (usize, usize) = (60, 160);
 
-/// Below this width, tables leave out intervals and tiers.
+/// Below this width, the table of subjects leaves out controls, tokens and times.
 const NARROW: usize = 80;
+
+/// Below this width, the table of attacks leaves out intervals and tiers, so that their names can be read.
+const NARROW_FOR_ATTACKS: usize = 100;
 
 /// How many findings are shown with evidence and fix.
 const MOST_FINDINGS: usize = 3;
@@ -51,12 +54,15 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
         let _ = writeln!(
             out,
             "\nSince {}: {}",
-            column(&comparison.baseline, 16).trim_end(),
+            line(&comparison.baseline),
             comparison.counts()
         );
         if let Some(incomparable) = comparison.incomparable {
             painter.wrap(
-                &format!("Nothing is compared: {}.", incomparable.reason()),
+                &format!(
+                    "The baseline cannot be compared: {}.",
+                    incomparable.reason()
+                ),
                 &mut out,
             );
         }
@@ -77,7 +83,7 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
         let as_a_whole = comparison.changed_subjects().map(|one| {
             (
                 one.change,
-                "all documents together",
+                "all attacks together",
                 &one.subject,
                 of(&one.before),
                 of(&one.now),
@@ -107,9 +113,16 @@ fn lines_of_attacks(view: &ReportView<'_>, painter: &Painter, out: &mut String) 
     let names = view.result.subjects.iter();
     let widest = names.map(|subject| unicode_width::UnicodeWidthStr::width(subject.name.as_str()));
     let subject_width = widest.max().unwrap_or(0).clamp(7, painter.width / 5);
-    let is_narrow = painter.width < NARROW;
+    let is_narrow = painter.width < NARROW_FOR_ATTACKS;
     let fixed = if is_narrow { 28 } else { 46 };
-    let document_width = painter.width.saturating_sub(fixed + subject_width);
+    let cells = view.by_severity();
+    let longest = cells.iter().map(|cell| title(cell.document));
+    let longest = longest.map(|title| unicode_width::UnicodeWidthStr::width(title.as_str()));
+    // No wider than its names, so that a row can be followed.
+    let document_width = painter
+        .width
+        .saturating_sub(fixed + subject_width)
+        .min(longest.max().unwrap_or(0).max(6));
     let mut heading = format!(
         "{}  {}  {}  {}",
         column("RESULT", 12),
@@ -123,7 +136,6 @@ fn lines_of_attacks(view: &ReportView<'_>, painter: &Painter, out: &mut String) 
         "  95%       INC  TIER"
     });
     let _ = writeln!(out, "{}", painter.paint(BOLD, &heading));
-    let cells = view.by_severity();
     for level in cells.chunk_by(|one, next| level_of(one) == level_of(next)) {
         if let Some(first) = level.first() {
             let _ = writeln!(out, "{}", painter.paint(DIM, level_of(first)));
@@ -247,13 +259,16 @@ fn lines_of_subjects(view: &ReportView<'_>, painter: &Painter, out: &mut String)
 /// What has to be known to read the tables, and what is missing in them.
 fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     let overall = &view.summary.overall;
-    let mut notes = vec![
+    let control = if painter.width < NARROW {
+        ""
+    } else {
+        " CONTROL: control runs (the task without the attack) that did their task."
+    };
+    let mut notes = vec![format!(
         "HITS: runs in which the attack got through, of all conclusive runs. 95%: confidence interval \
-         of that rate. INC: inconclusive runs, which count in no rate. CONTROL: control runs (the task \
-         without the attack) that did their task. A run has resisted only if all six conditions of \
-         docs/explanation/verdicts.md hold."
-            .to_owned(),
-    ];
+         of that rate. INC: inconclusive runs, which count in no rate.{control} A run has resisted only \
+         if all six conditions of docs/explanation/verdicts.md hold."
+    )];
     if overall.flaky > 0 {
         notes.push("~ flaky: the attack got through in some runs and not in others.".to_owned());
     }

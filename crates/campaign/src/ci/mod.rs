@@ -60,7 +60,7 @@ fn script(indent: &str) -> String {
 /// What is left to do where the repository has no address.
 fn missing_address(host: &str) -> Option<String> {
     releases().is_none().then(|| {
-        format!("set the variable PROOFHOUSE_RELEASES of the {host} to the address of the release archives")
+        format!("before the first run, set the variable PROOFHOUSE_RELEASES of the {host} to the URL of the release archives")
     })
 }
 

@@ -67,10 +67,10 @@ impl Draft {
 pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
     let mut names = SubjectNames::default();
     let mut out = String::from(
-        "# What `proofhouse run` does in this project. Flags of the command win over this file.\n\
+        "# Settings for `proofhouse run` in this directory. Command-line flags override them.\n\
          # Check it with: proofhouse validate proofhouse.yaml\n\
          proofhouse: 1\n\n\
-         # Who is attacked. `proofhouse run --subject NAME` picks some of them.\n\
+         # The agents to attack. `proofhouse run --subject NAME` attacks only one of them.\n\
          subjects:\n",
     );
     if let Some(command) = &draft.command {
@@ -85,7 +85,7 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
     if let Some(simulation) = &draft.simulation {
         let _ = write!(
             out,
-            "  # A simulated agent. It says nothing about yours: put your own in its place.\n  - {}\n\n",
+            "  # A simulated agent. It says nothing about your own agent: replace it.\n  - {}\n\n",
             to_inline_scalar(simulation)
         );
     }
@@ -93,7 +93,7 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
         let mut block = String::new();
         endpoint_block(&mut block, &mut names, endpoint, found);
         out.push_str(
-            "  # Found on this machine. If it is yours, take the first `#` of these lines away:\n",
+            "  # Found running on this machine. If it is your agent, uncomment these lines:\n",
         );
         for line in block.lines().filter(|line| !line.is_empty()) {
             let _ = writeln!(out, "  # {}", line.strip_prefix("  ").unwrap_or(line));
@@ -106,19 +106,19 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
     documents(&mut out, found);
     let _ = write!(
         out,
-        "# How often each attack is tried. Models are not the same twice: more repeats make the answer surer.\n\
-         # `proofhouse run --detect 0.2` says how many find a rise by 20 points.\n\
+        "# How often to run each attack. Models do not always answer the same, so more repeats give a more reliable result.\n\
+         # `proofhouse run --detect 0.2` prints how many repeats are needed to detect a rise of 20 percentage points.\n\
          repeats: {}\n\n\
-         # What makes `proofhouse run` fail: exploited, partial, inconclusive, regression, tier=TIER, severity=LEVEL,\n\
+         # When `proofhouse run` fails: exploited, partial, inconclusive, regression, tier=TIER, severity=LEVEL,\n\
          # utility<0.9, exposed<0.8.\n\
          fail_on: [partial]\n\n\
-         # Where results go; {{time}} makes a new directory for every campaign. Without it: .proofhouse/results/{{time}}\n\
+         # Where to write results; {{time}} makes a new directory for every campaign. Default: .proofhouse/results/{{time}}\n\
          # out: results/{{time}}\n\
          # reports: [html, markdown, junit, sarif]\n\n\
-         # Findings that you accept for a while: they are reported and do not fail the campaign until the date.\n\
+         # Findings that you accept until a date: they are reported, but do not fail the campaign.\n\
          # accepted:\n\
          #   - {{id: PROOF-001, subject: agent, until: 2027-01-31, reason: \"Fixed in the next release.\"}}\n\n\
-         # Compare with an earlier result. With `fail_on: [regression]`, only what clearly got worse is a failure.\n\
+         # Compare with an earlier result. With `fail_on: [regression]`, only a clear regression fails.\n\
          # baseline: baseline/result.json\n",
         draft.repeats
     );
@@ -133,8 +133,8 @@ fn command_block(
 ) {
     let _ = write!(
         out,
-        "  # A command that is started for every run. {{mcp_url}}, {{a2a_url}}, {{prompt}} and {{port}} are filled in, and\n  \
-         # stand in its environment as PROOFHOUSE_MCP_URL and so on.\n  \
+        "  # A command that is started for every run. {{mcp_url}}, {{a2a_url}}, {{prompt}} and {{port}} are replaced, and are\n  \
+         # also in its environment as PROOFHOUSE_MCP_URL and so on.\n  \
          - name: {}\n    command: {}\n",
         names.new_one("agent"),
         to_inline_scalar(command),
@@ -142,17 +142,17 @@ fn command_block(
     if let Some(config) = mcp_config {
         let _ = write!(
             out,
-            "    # {{mcp_config}} is a copy of this file that names the attack's servers. For a command that reads only the\n    \
-             # file itself, which is then rewritten and put back: mcp_config: {{file: {file}, in_place: true}}\n    \
+            "    # {{mcp_config}} is a copy of this file with the attack's servers. If the command reads only the file itself,\n    \
+             # let it be changed and restored for each run: mcp_config: {{file: {file}, in_place: true}}\n    \
              mcp_config: {file}\n",
             file = to_inline_scalar(config)
         );
     }
     out.push_str(
-        "    # Secrets do not stand here; this takes one from the environment.\n    \
+        "    # Do not put secrets into this file. This reads one from an environment variable:\n    \
          # environment:\n    \
          #   MY_API_KEY: ${MY_API_KEY}\n    \
-         # serves: ag-ui   # when it is a server: ag-ui, a2a or mcp, at {port}\n    \
+         # serves: ag-ui   # if the command is a server at {port}: ag-ui, a2a or mcp\n    \
          # deadline: 3m\n\n",
     );
 }
@@ -164,7 +164,7 @@ fn agent_block(out: &mut String, names: &mut SubjectNames, agent: &AgentFile, gi
     };
     let _ = write!(
         out,
-        "  # The agent of a manifest. {model}\n  \
+        "  # An agent described by a manifest. {model}\n  \
          - name: {}\n    manifest: {}\n",
         names.new_one(&agent.agent),
         to_inline_scalar(&agent.file),
@@ -186,7 +186,7 @@ fn endpoint_block(
 ) {
     let _ = write!(
         out,
-        "  # An agent that runs already and speaks {}. It is attacked one run at a time.\n  \
+        "  # A running agent that speaks {}. Runs are made one at a time.\n  \
          - name: {}\n    endpoint:\n",
         endpoint.protocols(),
         names.new_one("running"),
@@ -214,8 +214,8 @@ fn endpoint_block(
     let (address, why) = listens.unwrap_or_else(|| ("127.0.0.1:8080".to_owned(), String::new()));
     let _ = write!(
         out,
-        "    # Where it looks for its MCP server{why}: attacks listen there. Without it, attacks by servers cannot\n    \
-         # reach this agent.\n    \
+        "    # The address where the agent expects its MCP server{why}. The attack listens there. Without it, attacks\n    \
+         # that come from servers are skipped.\n    \
          # listen:\n    \
          #   mcp: {address}\n    \
          # headers:\n    \
@@ -234,7 +234,7 @@ fn without_secrets(url: &str) -> (String, Vec<String>) {
     };
     let mut written = without_credentials(place);
     if written != place && place.contains('@') {
-        said.push("Its user and password are left out; say with `headers` who you are.".to_owned());
+        said.push("User name and password are left out; use `headers` to authenticate.".to_owned());
     }
     let parameters = query.into_iter().flat_map(|query| query.split('&'));
     for (number, parameter) in parameters.filter(|one| !one.is_empty()).enumerate() {
@@ -298,7 +298,7 @@ fn command_suggestion(out: &mut String, found: &DiscoveredProject) {
 
 fn documents(out: &mut String, found: &DiscoveredProject) {
     out.push_str(
-        "# Which attacks. Without `documents` it is the threat library that comes along.\n",
+        "# The attacks to run. Without `documents`, these are the attacks of the built-in library.\n",
     );
     match found.documents.as_slice() {
         [] => out.push_str("# documents: [attacks/]\n"),

@@ -106,7 +106,7 @@ impl Candidates {
             let place = without_credentials(endpoint.place());
             choices.push(printable_line(&format!("the agent at {place}")));
         }
-        choices.push("another one, which a command starts".to_owned());
+        choices.push("another agent, started by a command".to_owned());
         let chosen = asked.choice("Which agent do you want to test?", &choices)?;
         let agents = self.commands.len();
         let endpoints = agents + self.agents.len();
@@ -123,18 +123,18 @@ impl Candidates {
         } else {
             let default = hint.unwrap_or("python agent.py --mcp {mcp_url} {prompt}");
             let question =
-                "Which command starts it? {mcp_url}, {a2a_url} and {prompt} are filled in:";
+                "Which command starts it? {mcp_url}, {a2a_url} and {prompt} are replaced:";
             draft.command = Some(asked.text(question, default, super::is_command)?);
         }
         if let Some(start) = &start {
             draft.command = Some(start.command.clone());
             draft.mcp_config.clone_from(&start.mcp_config);
         }
-        let repeats = asked.text("How often is each attack tried?", "1", |text| {
-            match text.parse::<u32>() {
-                Ok(1..=10_000) => Ok(()),
-                _ => Err("write a number from 1 to 10000".to_owned()),
-            }
+        let repeats = asked.text("How often should each attack run?", "1", |text| match text
+            .parse::<u32>()
+        {
+            Ok(1..=10_000) => Ok(()),
+            _ => Err("write a number from 1 to 10000".to_owned()),
         })?;
         draft.repeats = repeats.parse().unwrap_or(1);
         Some((draft, start))

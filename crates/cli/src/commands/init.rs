@@ -271,7 +271,7 @@ fn tell(found: &DiscoveredProject, endpoints: &[Spoken]) {
     }
     for hint in &found.commands {
         talk(&printable_line(&format!(
-            "{} hints at: {}",
+            "{} suggests the command: {}",
             hint.file, hint.command
         )));
     }
@@ -286,10 +286,10 @@ fn tell(found: &DiscoveredProject, endpoints: &[Spoken]) {
 fn nobody(hint: Option<&str>) -> String {
     let command = hint.unwrap_or("python agent.py {prompt}");
     printable(&format!(
-        "no agent was found that could be started, so nothing was written. Do one of these:\n  \
-         proofhouse init --command '{command}'   (a command that does one task; it finds its MCP servers in \
+        "no agent was found that can be started, so nothing was written. Try one of these:\n  \
+         proofhouse init --command '{command}'   (a command that does one task and connects to \
          PROOFHOUSE_MCP_URLS)\n  \
-         proofhouse init --endpoint http://127.0.0.1:8000/   (an agent that runs already)\n  \
-         proofhouse init --simulation sim:careful   (no agent of yours, only to see how it works)"
+         proofhouse init --endpoint http://127.0.0.1:8000/   (a running agent)\n  \
+         proofhouse init --simulation sim:careful   (a simulated agent, to see how it works)"
     ))
 }

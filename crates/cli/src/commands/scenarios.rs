@@ -1,4 +1,4 @@
-//! `proofhouse scenarios`: the threat library that comes along, one document of it, and what it covers.
+//! `proofhouse scenarios`: the built-in threat library, one document of it, and what it covers.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;

@@ -109,7 +109,7 @@ fn page(data: &mut StdoutData, one: &Replayed<'_>, full: bool) -> Result<(), Com
         ),
         (
             "exposure",
-            format!("{reached}; {delivered} of {carriers} carriers were delivered"),
+            format!("{reached}; {delivered} of {carriers} parts of its payload were sent"),
         ),
     ] {
         data.line(&printable_line(&format!("  {label:<11}{text}")))?;

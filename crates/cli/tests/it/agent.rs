@@ -254,7 +254,7 @@ fn exit_codes_say_whose_fault_it_is() {
         (
             [&[SUPPORT, "--trace", SUPPORT], &message[..]].concat(),
             64,
-            "this file is used",
+            "this file is already used",
         ),
         (
             [&[SUPPORT, "--model", &scripted], &message[..]].concat(),
@@ -573,7 +573,7 @@ fn an_agent_is_served_over_stdio() {
 fn nothing_is_served_by_accident() {
     let pair = "examples/agents/delegation.yaml";
     for (args, said) in [
-        (vec![pair], "say where to serve"),
+        (vec![pair], "choose where to serve"),
         (vec![pair, "--a2a", "0.0.0.0:0"], "--allow-remote"),
         (
             vec![pair, "--mcp", "stdio", "--mcp", "127.0.0.1:0"],

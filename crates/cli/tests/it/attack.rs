@@ -340,7 +340,11 @@ fn who_leaves_at_once_leaves_no_process_behind() {
     let directory = std::mem::replace(&mut attack.directory, tempfile::tempdir().unwrap());
     let ended = attack.end();
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
-    assert!(ended.stderr.contains("left at once"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("Quit. Nothing was scored"),
+        "{}",
+        ended.stderr
+    );
     let before = read(&beat).len();
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(read(&beat).len(), before, "it goes on");

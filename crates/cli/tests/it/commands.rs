@@ -491,7 +491,11 @@ fn a_flood_of_findings_is_cut_short_for_people_only() {
         format!("oatf: \"0.1\"\nattack:\n{keys}  execution: {{mode: mcp_server, state: {{}}}}\n");
     let ran = run_with_input(&["validate", "-"], text.as_bytes());
     assert_eq!(ran.stdout.matches("PH-009").count(), 100);
-    assert!(ran.stdout.contains("<stdin>: 4900 more"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("<stdin>: and 4900 more"),
+        "{}",
+        ran.stdout
+    );
     let report =
         json(&run_with_input(&["validate", "-", "--format", "json"], text.as_bytes()).stdout);
     assert_eq!(report["summary"]["errors"], 5_000);

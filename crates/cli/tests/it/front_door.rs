@@ -532,7 +532,7 @@ fn mistakes_are_answered_with_what_to_do() {
         (
             &["new", "--id", "lower"],
             64,
-            "upper-case words and a number of three digits, such as ACME-007",
+            "upper-case words and a three-digit number, such as ACME-007",
         ),
         (&["rnu"], 64, "run"),
         (&["scenaros"], 64, "scenarios"),

@@ -188,7 +188,7 @@ fn a_port_that_is_taken_is_told() {
     let ran = bench.run(&["--command", &command, "--serves", "ag-ui"]);
     let error = &ran.errors()[0];
     assert!(
-        error.contains("ended before it was ready") && error.contains("in use"),
+        error.contains("exited before it was ready") && error.contains("in use"),
         "{error}"
     );
 }

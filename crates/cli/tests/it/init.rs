@@ -85,7 +85,7 @@ fn without_an_agent_nothing_is_written() {
             assert_eq!(code(&output), 3, "{file} {more:?}: {}", stderr(&output));
             assert_eq!(stdout(&output), "", "{file}");
             assert!(
-                stderr(&output).contains("no agent was found that could be started"),
+                stderr(&output).contains("no agent was found that can be started"),
                 "{}",
                 stderr(&output)
             );
@@ -236,7 +236,7 @@ fn what_is_found_is_written_checked_and_run() {
     for expected in [
         "the agent clerk in agents/clerk.yaml",
         "1 MCP server in .mcp.json",
-        "package.json hints at",
+        "package.json suggests the command",
     ] {
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     }

@@ -215,7 +215,7 @@ fn what_is_broken_or_gone_is_told_with_its_place() {
     .unwrap();
     for (arguments, exit, expected) in [
         (&[][..], 64, "name a run"),
-        (&["empty"], 64, "there is no result.json in it"),
+        (&["empty"], 64, "no result.json in this directory"),
         (&["nowhere"], 64, "nowhere: no such file or directory"),
         (&["alone.jsonl"], 64, "proofhouse scan"),
         (

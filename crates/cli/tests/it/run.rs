@@ -204,9 +204,12 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
     // One of them has no control, so nothing was proved of it before.
     assert!(text.contains("1 new, 0 worse"), "{text}");
     assert!(text.contains("1 unknown"), "{text}");
-    assert!(text.contains("all documents together"), "{text}");
+    assert!(text.contains("all attacks together"), "{text}");
     let said = stderr(&output);
-    assert!(said.contains("With 5 repeats, four of five"), "{said}");
+    assert!(
+        said.contains("With 5 repeats, this comparison detects four of five"),
+        "{said}"
+    );
     agent("sim:careful");
     let output = bench.run(&[&compare[..], &["--fail-on", "regression"]].concat());
     assert_eq!(code(&output), 0);
@@ -270,7 +273,10 @@ fn nothing_stops_on_what_it_saw_where_something_is_compared() {
     let output = with(&compare);
     let said = stderr(&output);
     assert_eq!(code(&output), 2, "{said}");
-    assert!(said.contains("warning: nothing will be compared"), "{said}");
+    assert!(
+        said.contains("warning: the baseline cannot be compared"),
+        "{said}"
+    );
     assert!(said.contains("the baseline stopped before"), "{said}");
     let output = with(&["--early-stop"]);
     assert_eq!(code(&output), 64, "it is gone");
@@ -283,8 +289,8 @@ fn detect_says_how_many_repeats_it_takes_and_runs_nothing() {
     let output = with(&["--detect", "0.9", "--out", "out"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("A rise by 90 points"), "{text}");
-    assert!(text.contains("one document   --repeats 5"), "{text}");
+    assert!(text.contains("a rise by 90 percentage points"), "{text}");
+    assert!(text.contains("one attack     --repeats 5"), "{text}");
     assert!(text.contains("no regression can be found"), "{text}");
     assert!(!bench.path("out").exists());
     for wrong in ["0", "-0.1", "2", "NaN", "much"] {
@@ -301,7 +307,7 @@ fn a_subject_that_never_starts_is_a_line_and_not_the_end() {
         (
             "sh -c 'exit 3'",
             &["--serves", "ag-ui"],
-            "ended before it was ready",
+            "exited before it was ready",
         ),
     ] {
         let start = ["--no-preflight", "--command", command, "--format", "json"];
@@ -443,7 +449,7 @@ fn what_is_lost_on_the_way_is_told_by_the_exit_code() {
     let output = bench.run(&["--id", "T-002", "--out", "out"]);
     let said = stderr(&output);
     assert_eq!(code(&output), 3, "{said}");
-    assert!(said.contains("cannot be kept"), "{said}");
+    assert!(said.contains("cannot be written"), "{said}");
     assert!(!said.contains("the result is in"), "{said}");
 }
 
@@ -491,7 +497,10 @@ fn what_a_baseline_does_not_know_is_unknown_and_passes_no_gate() {
     assert_eq!(code(&more), 2, "{table}");
     assert!(table.contains("0 new"), "{table}");
     let said = stderr(&more);
-    assert!(said.contains("1 attack got through of which"), "{said}");
+    assert!(
+        said.contains("1 attack got through that the baseline did not include"),
+        "{said}"
+    );
     assert!(!said.contains("shares no"), "{said}");
     // Nor do runs that are too few to find anything.
     let few = bench.run(&[&gate[..], &["--subject", "sim:gullible", "--id", "T-001"]].concat());
@@ -505,7 +514,7 @@ fn what_a_baseline_does_not_know_is_unknown_and_passes_no_gate() {
         assert_eq!(code(&output), 2);
         let said = stderr(&output);
         assert!(
-            said.contains(&format!("warning: the baseline shares no {what}")),
+            said.contains(&format!("have no {what} in common")),
             "{said}"
         );
     }
@@ -527,14 +536,14 @@ fn filters_that_fit_nothing_are_named() {
     for (filter, expected) in [
         (
             ["--severity", "hi"],
-            "--severity hi: no document has it; there are high, low",
+            "--severity hi: no attack has it; choose from: high, low",
         ),
         (["--severity", "hihg"], "did you mean high?"),
         (
             ["--category", "nope"],
-            "--category nope: no document has it; there are capability_poisoning, response_fabrication",
+            "--category nope: no attack has it; choose from: capability_poisoning, response_fabrication",
         ),
-        (["--id", "T-9*"], "--id T-9*: no document has it"),
+        (["--id", "T-9*"], "--id T-9*: no attack has it"),
         (["--protocol", "a2a"], "there are mcp"),
     ] {
         let output = bench.run(&filter);
@@ -544,7 +553,7 @@ fn filters_that_fit_nothing_are_named() {
     let both = bench.run(&["--severity", "low", "--id", "T-001"]);
     assert_eq!(code(&both), 64);
     assert!(
-        stderr(&both).contains("none fits them all"),
+        stderr(&both).contains("no attack matches all filters"),
         "{}",
         stderr(&both)
     );

@@ -519,7 +519,7 @@ fn a_place_for_results_that_cannot_be_written_is_told_first() {
             .contains("cannot write")
     );
     assert!(
-        ran.stderr.contains("not every trace could be kept"),
+        ran.stderr.contains("some traces could not be written"),
         "{}",
         ran.stderr
     );

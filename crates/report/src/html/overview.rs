@@ -211,7 +211,7 @@ pub(super) fn changes(view: &ReportView<'_>) -> Markup {
                 (comparison.counts()) ". If nothing had changed, a regression would be found with a probability of at most "
                 (comparison.threshold) ", over all attacks and agents. Unknown: too few runs to tell, or none."
                 @if let Some(incomparable) = comparison.incomparable {
-                    " Nothing is compared: " (incomparable.reason()) "."
+                    " The baseline cannot be compared: " (incomparable.reason()) "."
                 }
             } "\n"
             @if !changed.is_empty() || !comparison.subjects.is_empty() {

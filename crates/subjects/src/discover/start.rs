@@ -102,7 +102,7 @@ pub enum NotStartable {
         program: String,
     },
     /// Packages are not there.
-    #[error("{what} needs packages that {program} does not find: {install}")]
+    #[error("{what} needs packages that {program} cannot find. Install them: {install}")]
     NoPackages {
         /// What needs them.
         what: String,
@@ -112,7 +112,7 @@ pub enum NotStartable {
         install: String,
     },
     /// The interpreter could not look for packages.
-    #[error("{program} did not say which packages it has")]
+    #[error("{program} could not list its packages")]
     NoAnswer {
         /// The interpreter.
         program: String,
