@@ -13,12 +13,16 @@ mod growth;
 mod http_load;
 mod ingest;
 mod load;
+mod lsp;
 mod mcp_server;
 mod memory;
 mod openapi_load;
+mod patterns;
+mod streams;
 mod tools;
 mod traffic;
 mod webhooks;
+mod work;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,6 +52,8 @@ enum Subject {
     Detect(Options),
     /// Judging messages with 100, 1,000 and 10,000 indicators: cost per message, memory
     DetectGrowth(Options),
+    /// Regular expressions within a budget of time, beside the bare crate
+    Patterns(Options),
     /// CEL: a normal filter beside the bare crate, and hostile expressions
     Cel(Options),
     /// Serving MCP tool calls: calls per second and latency, beside the official SDK and a bare handler
@@ -63,6 +69,13 @@ enum Subject {
     /// Taking events in: durable events per second, through the store and as webhooks through the whole server,
     /// beside bare batched inserts; a thousand filters for each event
     Ingest(Options),
+    /// The language server: keystroke to diagnostics in a document of 10,000 lines, beside the check itself
+    Lsp(Options),
+    /// Working off a backlog: tasks per second through the engine, beside an ideal loop that does the same writes, on SQLite
+    /// and on PostgreSQL
+    Work(Options),
+    /// A thousand streams that nobody says anything on: what they cost, in percent of a core
+    Streams(Options),
 }
 
 /// What every subject takes.
@@ -87,6 +100,7 @@ fn main() -> ExitCode {
         Subject::Evaluate(options) => evaluate::run(&options),
         Subject::Detect(options) => detect::run(&options),
         Subject::DetectGrowth(options) => growth::run(&options),
+        Subject::Patterns(options) => patterns::run(&options),
         Subject::Cel(options) => cel::run(&options),
         Subject::McpServer(options) => mcp_server::run(&options),
         Subject::Tools(options) => tools::run(&options),
@@ -94,6 +108,9 @@ fn main() -> ExitCode {
         Subject::Campaign(options) => campaign::run(&options),
         Subject::Gate(options) => gate::run(&options),
         Subject::Ingest(options) => ingest::run(&options),
+        Subject::Lsp(options) => lsp::run(&options),
+        Subject::Work(options) => work::run(&options),
+        Subject::Streams(options) => streams::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -95,6 +95,25 @@ const pale = () => {
     structure.skips === 0 && structure.first === 1 && structure.doubles === 0 && structure.language === "en", structure);
   await shot(page, "light-top");
 
+  // The findings come first: the worst of them, what happened, both sides, the fix, and evidence that leads to its message.
+  const findings = page.locator("#findings article");
+  check("findings come before all else", (await findings.count()) >= 3 &&
+    (await page.locator("main > section").first().getAttribute("id")) === "findings");
+  check("the worst comes first", (await findings.first().locator("h3 .chip").innerText()) === "critical");
+  check("levels are counted", (await page.locator(".roll-up li").count()) >= 3);
+  const last = findings.filter({ hasText: "EXAMPLE-001" }).first();
+  check("a finding says how to fix it", (await last.locator(".fix dt").allInnerTexts()).includes("In the agent"));
+  check("payload and message stand side by side", (await last.locator(".beside > div").count()) === 2);
+  check("the payload is marked", (await last.locator(".beside mark").first().innerText()).includes("Before you answer"));
+  const evidence = last.locator("a.evidence");
+  const message = await evidence.getAttribute("href");
+  await evidence.click();
+  await page.locator(message).waitFor({ state: "visible" });
+  check("evidence leads to its message, unfolded", await page.locator(`${message} pre mark`).isVisible());
+  check("arrows name the tool", (await page.locator(`${message} .label`).innerText()).includes("tools/call forecast"));
+  await shot(page, "light-finding");
+  await page.evaluate(() => scrollTo(0, 0));
+
   // A run, by mouse.
   const link = page.locator("#matrix td a").first();
   const target = await link.getAttribute("href");
@@ -139,10 +158,10 @@ const pale = () => {
       outline: getComputedStyle(at).outlineStyle };
   });
   const first = await focused();
-  check("the first stop skips to the matrix, and is seen",
-    first.href === "#matrix" && first.seen && first.outline !== "none", first);
+  check("the first stop skips to the findings, and is seen",
+    first.href === "#findings" && first.seen && first.outline !== "none", first);
   await page.keyboard.press("Enter");
-  check("it leads there", (await page.evaluate(() => location.hash)) === "#matrix");
+  check("it leads there", (await page.evaluate(() => location.hash)) === "#findings");
   let stops = 0;
   let stop;
   do {
@@ -184,10 +203,10 @@ for (const colorScheme of ["light", "dark"]) {
 
 // A narrow window, and no scripts at all.
 {
-  const { context, page } = await open({ viewport: { width: 375, height: 800 } });
+  const { context, page } = await open({ viewport: { width: 390, height: 800 } });
   await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
-  check("a narrow window needs no scrolling sideways", width <= 375, { width });
+  check("a narrow window needs no scrolling sideways", width <= 390, { width });
   await shot(page, "narrow-top");
   await page.evaluate(() => document.querySelector("#matrix").scrollIntoView());
   await shot(page, "narrow-matrix");
@@ -196,6 +215,12 @@ for (const colorScheme of ["light", "dark"]) {
   await context.close();
 
   const plain = await open({ javaScriptEnabled: false });
+  const rows = plain.page.locator("#matrix tbody tr:visible");
+  const all = await rows.count();
+  await plain.page.locator("label[for=show-resisted]").click();
+  const resisted = await rows.count();
+  check("the filter needs no scripts", resisted > 0 && resisted < all, { all, resisted });
+  await plain.page.locator("label[for=show-all]").click();
   await plain.page.locator("#matrix td a").first().click();
   await plain.page.locator("details.run > summary").first().click();
   check("it reads without scripts", await plain.page.locator(".step.found pre mark").first().isVisible());

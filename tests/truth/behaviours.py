@@ -1,6 +1,6 @@
 """How the scripted model behaves, and what Proofhouse has to say about an agent with such a model.
 
-The expectations come from docs/verdicts.md, not from what Proofhouse said. Each has three columns, because it depends on
+The expectations come from docs/explanation/verdicts.md, not from what Proofhouse said. Each has three columns, because it depends on
 how the payload meets the model:
 
   at once   it is there before the model does anything: in the list of tools, in the messages

@@ -1,8 +1,8 @@
 """The suite `truth`: a scripted model behind real frameworks, attacked by Proofhouse; every outcome has to be the right one.
 
 For each framework and each behaviour of the model, one campaign plays all documents with their controls, as a user would
-have it: `proofhouse run --command …`. Then outcome and reason of every run are compared with what docs/verdicts.md asks for
-(behaviours.py), and a confusion table is printed. See docs/truth.md.
+have it: `proofhouse run --command …`. Then outcome and reason of every run are compared with what docs/explanation/verdicts.md asks for
+(behaviours.py), and a confusion table is printed. See docs/explanation/truth.md.
 """
 
 import argparse
@@ -122,14 +122,16 @@ class Suite:
         base_url = model.base_url(behaviour)
         if behaviour.since > 1:
             base_url += "/{run}"
-        command = [self.options.binary, "run", "--no-config", "--format", "json"]
+        command = [self.options.binary, "run", "--no-config", "--no-preflight", "--format", "json"]
         command += ["--jobs", str(behaviour.jobs or self.options.jobs)]
         command += [*framework.campaign, "--command", agent]
         command += ["--env", f"OPENAI_BASE_URL={base_url}/v1"]
         for document in documents:
             command += ["--id", document.id]
         command += behaviour.arguments
-        if self.options.keep:
+        if not self.options.keep:
+            command += ["--no-keep"]
+        else:
             command += ["--out", str(self.options.keep / framework.name / behaviour.name)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         where = f"{framework.name}, {behaviour.name}"

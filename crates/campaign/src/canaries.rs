@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proofhouse_detect::{CanaryError, CanaryMatcher, EXTENSION_FIELD};
-use proofhouse_oatf::{Attack, Document, Fragment, to_value};
+use proofhouse_oatf::{Attack, Document, Fragment, Indicator, to_value};
 use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
@@ -33,7 +33,9 @@ pub enum CanariesError {
     #[error("`x-proofhouse.canaries`: {0}")]
     Canary(#[from] CanaryError),
     /// One is a mistake.
-    #[error("`x-proofhouse.canaries`: `{0}` does not occur in the document")]
+    #[error(
+        "`x-proofhouse.canaries`: nothing that the document shows or says has `{0}`, so no indicator can find it"
+    )]
     Unused(String),
     /// The document is not one any more.
     #[error("with other canaries, the document cannot be read: {0}")]
@@ -43,13 +45,33 @@ pub enum CanariesError {
 /// The fresh value of each canary.
 pub type CanaryValues = BTreeMap<String, String>;
 
-/// The canaries that a document lists, each of which must occur in it. A twin has the list of its attack, and may lack
+/// The canaries that a document lists, each of which must be in something that it shows or says: what only its
+/// indicators have can never come back. A twin has the list of its attack, and may lack
 /// what the payload has.
 ///
 /// # Errors
 ///
 /// Returns what is wrong with the list.
 pub fn literals(document: &Document) -> Result<Vec<String>, CanariesError> {
+    let texts = listed(document)?;
+    let ours = document.attack.extensions.get(EXTENSION_FIELD);
+    if ours.is_some_and(|ours| ours.get("twin_of").is_some()) {
+        return Ok(texts);
+    }
+    let unplanted = unplanted(document, &texts);
+    match unplanted.into_iter().next() {
+        Some(unused) => Err(CanariesError::Unused(unused)),
+        None => Ok(texts),
+    }
+}
+
+/// The canaries that a document lists, whether or not it plants them. The control of an attack may lack what only the
+/// payload has.
+///
+/// # Errors
+///
+/// Returns what is wrong with the list.
+pub(crate) fn listed(document: &Document) -> Result<Vec<String>, CanariesError> {
     let ours = document.attack.extensions.get(EXTENSION_FIELD);
     let Some(list) = ours.and_then(|ours| ours.get(CANARIES)) else {
         return Ok(Vec::new());
@@ -62,18 +84,40 @@ pub fn literals(document: &Document) -> Result<Vec<String>, CanariesError> {
     let texts = texts.filter(|texts| (1..=MAX_CANARIES).contains(&texts.len()));
     let texts = texts.ok_or(CanariesError::NotTexts)?;
     CanaryMatcher::new(texts.iter().cloned())?;
-    if ours.is_some_and(|ours| ours.get("twin_of").is_some()) {
-        return Ok(texts);
+    Ok(texts)
+}
+
+/// The canaries that the indicators of a document ask for (`x-proofhouse.canary`).
+pub(crate) fn asked(document: &Document) -> Vec<String> {
+    let indicators = document.attack.indicators().iter();
+    indicators.flat_map(asked_by).collect()
+}
+
+/// The canaries that an indicator asks for.
+pub(crate) fn asked_by(indicator: &Indicator) -> Vec<String> {
+    let ours = indicator.extensions.get(EXTENSION_FIELD);
+    match ours.and_then(|ours| ours.get("canary")) {
+        Some(Value::String(text)) => vec![text.clone()],
+        Some(Value::Array(texts)) => {
+            let texts = texts.iter().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
     }
-    let mut rest = to_value(document);
-    if let Some(ours) = rest["attack"][EXTENSION_FIELD].as_object_mut() {
-        ours.shift_remove(CANARIES);
-    }
-    let unused = texts.iter().find(|text| !holds(&rest, text));
-    match unused {
-        Some(unused) => Err(CanariesError::Unused(unused.clone())),
-        None => Ok(texts),
-    }
+}
+
+/// Those of some texts that nothing has which a document shows or says.
+pub(crate) fn unplanted(document: &Document, texts: &[String]) -> Vec<String> {
+    let shown = to_value(document)["attack"]["execution"].take();
+    let ours = document.attack.extensions.get(EXTENSION_FIELD);
+    let said = ours.and_then(|ours| ours.get("prompt"));
+    let is_planted =
+        |text: &&String| holds(&shown, text) || said.is_some_and(|said| holds(said, text));
+    texts
+        .iter()
+        .filter(|text| !is_planted(text))
+        .cloned()
+        .collect()
 }
 
 /// Whether a text occurs in the keys or values below a value.
@@ -318,7 +362,18 @@ attack:
         assert!(told("[]").contains("must be a list"));
         assert!(told("[3]").contains("must be a list"));
         assert!(told("[abc]").contains("needs at least 8"));
-        assert!(told("[CANARY-OTHER-00000000]").contains("does not occur in the document"));
+        assert!(told("[CANARY-OTHER-00000000]").contains("no indicator can find it"));
+        // What only an indicator has is planted by nobody.
+        let text = TEXT.replace(
+            "contains: CANARY-KEY-93b4aa10}",
+            "contains: CANARY-LOST-00000000}",
+        );
+        let text = text.replace("canaries: [", "canaries: [CANARY-LOST-00000000, ");
+        let unplanted = literals(&load(&text).unwrap().document);
+        assert!(
+            matches!(unplanted, Err(CanariesError::Unused(_))),
+            "{unplanted:?}"
+        );
         // A twin may lack what the payload has.
         let twin = TEXT.replace(
             "canaries: [",

@@ -2,7 +2,7 @@
 //!
 //! What the threat format has no place for stands in the attack's `x-proofhouse`: `prompt` (a text, or
 //! several in the order in which they are said), `twin` (a file beside the document), `canaries` (secrets in it that every
-//! run replaces) and, in the twin, `success` (`{tool: NAME}` or `{answer_contains: TEXT}`).
+//! run replaces), `mitigation` (`agent`, `tool` and `policy`: what to change against it) and, in the twin, `success` (`{tool: NAME}` or `{answer_contains: TEXT}`).
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -14,15 +14,21 @@ use proofhouse_oatf::{
 use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
-use crate::canaries::{CanariesError, literals};
-use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping};
+use crate::canaries::{CanariesError, listed, literals};
+use crate::control_text::payload_left;
+use crate::result::{ActorInfo, DocumentInfo, IndicatorInfo, Mapping, Mitigation};
 
 /// Prompts of one document. A conversation that needs more is a subject's test suite.
 const MAX_PROMPTS: usize = 20;
 
+/// How much of a mitigation is kept, in characters.
+const MAX_MITIGATION: usize = 1_000;
+
 /// A document that can be run.
 #[derive(Debug, Clone)]
 pub struct CampaignDocument {
+    /// What of the payload is left in its twin, which is then no control, for people.
+    pub control_problem: Option<String>,
     /// What reports say about it.
     pub info: DocumentInfo,
     /// The attack.
@@ -235,7 +241,12 @@ impl CampaignDocument {
         attack.twin = twin_script
             .as_ref()
             .map(|twin| Arc::new(twin.document.clone()));
+        let control_problem = attack
+            .twin
+            .as_ref()
+            .and_then(|control| payload_left(&attack.document, control));
         Ok(Self {
+            control_problem,
             info: info(path, &attack, twin_script.as_deref()),
             attack: Arc::new(attack),
             twin: twin_script,
@@ -259,7 +270,7 @@ fn twin_script(
     let judged_by = &attack.document.attack;
     twin.attack.indicators.clone_from(&judged_by.indicators);
     twin.attack.correlation.clone_from(&judged_by.correlation);
-    let mut canaries = literals(&twin)?;
+    let mut canaries = listed(&twin)?;
     // What the indicators ask for is made fresh in both.
     let others = attack.canaries.iter();
     let others: Vec<String> = others
@@ -451,6 +462,24 @@ fn info(path: &str, attack: &Script, twin: Option<&Script>) -> DocumentInfo {
         has_twin: twin.is_some(),
         digest: digest(attack, twin),
         kept: None,
+        shipped: false,
+        mitigation: mitigation(document),
+    }
+}
+
+/// What the document says about how to prevent it. It is for people, so what is no text is left out.
+fn mitigation(document: &Document) -> Mitigation {
+    let ours = document.attack.extensions.get(EXTENSION_FIELD);
+    let says = ours.and_then(|ours| ours.get("mitigation"));
+    let part = |key: &str| {
+        let text = says.and_then(|says| says.get(key)).and_then(Value::as_str);
+        let text = text.map(str::trim).filter(|text| !text.is_empty());
+        text.map(|text| text.chars().take(MAX_MITIGATION).collect())
+    };
+    Mitigation {
+        agent: part("agent"),
+        tool: part("tool"),
+        policy: part("policy"),
     }
 }
 

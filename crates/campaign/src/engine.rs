@@ -13,6 +13,7 @@ use proofhouse_wire::CancellationToken;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
 
+use crate::accepted::AcceptedRisk;
 use crate::archive::keep;
 use crate::outcome::ControlState;
 use crate::plan::Plan;
@@ -37,6 +38,8 @@ pub struct CampaignSettings {
     pub probes: bool,
     /// What is known of that from the part of the campaign that was made before.
     pub earlier_probes: Vec<ProbeRecord>,
+    /// Findings that somebody accepted.
+    pub accepted: Vec<AcceptedRisk>,
     /// Where the result and the traces go.
     pub directory: Option<PathBuf>,
 }
@@ -51,6 +54,7 @@ impl Default for CampaignSettings {
             generation: None,
             probes: true,
             earlier_probes: Vec::new(),
+            accepted: Vec::new(),
             directory: None,
         }
     }
@@ -105,6 +109,7 @@ pub async fn execute(
         }
     }
     let infos: Vec<SubjectInfo> = subjects.iter().map(|subject| subject.info()).collect();
+    let accepted = settings.accepted.clone();
     let mut campaign = Campaign {
         plan,
         records: BTreeMap::new(),
@@ -128,6 +133,7 @@ pub async fn execute(
             probes: Vec::new(),
             runs: Vec::new(),
             spared: 0,
+            accepted,
         },
         saving: Saving {
             begun: Instant::now(),
@@ -174,7 +180,7 @@ fn pairs(plan: &Plan) -> HashMap<(usize, usize), Vec<usize>> {
 }
 
 /// Who may be in a run with each subject, if not everyone. Those that need the same share their turns.
-fn turns(subjects: &[Arc<dyn Subject>]) -> Vec<Option<Arc<Semaphore>>> {
+pub(crate) fn turns(subjects: &[Arc<dyn Subject>]) -> Vec<Option<Arc<Semaphore>>> {
     let mut shared: HashMap<String, Arc<Semaphore>> = HashMap::new();
     let turns = subjects.iter().map(|subject| {
         let own = || Arc::new(Semaphore::new(subject.at_a_time().unwrap_or(1).max(1)));
@@ -390,10 +396,14 @@ impl Campaign<'_> {
             .iter()
             .filter_map(|place| self.records.get(place))
             .find(|record| record.twin);
-        let control = match control {
-            Some(control) => ControlState::of(control),
-            None if self.plan.documents[run.document].twin.is_some() => ControlState::Pending,
-            None => no_control(),
+        let document = &self.plan.documents[run.document];
+        let control = match (control, &document.control_problem) {
+            (_, Some(problem)) => ControlState::Absent {
+                why: format!("the control still has the payload: {problem}"),
+            },
+            (Some(control), None) => ControlState::of(control),
+            (None, None) if document.twin.is_some() => ControlState::Pending,
+            (None, None) => no_control(),
         };
         for place in places {
             if let Some(record) = self.records.get_mut(place) {

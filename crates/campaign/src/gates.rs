@@ -224,6 +224,7 @@ pub fn gate(
         let concerned = attacks.clone().filter(|run| {
             let document = result.documents.iter().find(|one| one.id == run.document);
             condition.concerns(run, document)
+                && (!run.outcome.gave_way() || result.acceptance_of(run).is_none())
         });
         // The name alone would say that exploited runs were partial.
         let what = if *condition == FailOn::Partial {
@@ -244,21 +245,27 @@ pub fn gate(
         );
     }
     let regressed = conditions.contains(&FailOn::Regression)
-        && comparison.is_some_and(|comparison| comparison.regressions() > 0);
+        && comparison.is_some_and(|comparison| has_regressed(result, comparison));
     if regressed {
         told.push("regression: see the comparison".to_owned());
     }
     let failed = !told.is_empty();
+    told.extend(
+        result
+            .acceptances()
+            .map(|(risk, state, runs)| state.sentence(risk, runs)),
+    );
     let mut nothing_proved = false;
     for group in &summary.subjects {
         let unproved = group.attacks.inconclusive;
         let subject = group.subject.as_deref().unwrap_or_default();
         let counted = group.attacks.runs - unproved;
-        if group.attacks.runs == 0 {
-            continue;
-        }
         nothing_proved |= counted == 0;
-        if counted == 0 {
+        if group.attacks.runs == 0 {
+            told.push(format!(
+                "nothing was run against {subject}, so it has resisted nothing"
+            ));
+        } else if counted == 0 {
             told.push(format!(
                 "nothing was proved about {subject}: {}",
                 reasons(group)
@@ -281,6 +288,15 @@ pub fn gate(
         Gate::Passed
     };
     GateReport { gate, told }
+}
+
+/// Whether a subject has become weaker, other than where that is accepted.
+fn has_regressed(result: &CampaignResult, comparison: &Comparison) -> bool {
+    let mut cells = comparison.cells.iter();
+    let mut subjects = comparison.subjects.iter();
+    cells.any(|cell| {
+        cell.change.is_regression() && result.accepts(&cell.document, &cell.subject).is_none()
+    }) || subjects.any(|subject| subject.change.is_regression())
 }
 
 /// Why runs are inconclusive, the most frequent reasons first.
@@ -313,6 +329,13 @@ fn regressions_are_unproved(
         && !is_every_success_a_failure
         && comparison
             .is_none_or(|comparison| comparison.is_blind() || comparison.unknown_successes() > 0)
+}
+
+/// Whether anything was resisted.
+#[must_use]
+pub fn has_resisted(result: &CampaignResult) -> bool {
+    let mut attacks = result.runs.iter().filter(|run| !run.twin);
+    attacks.any(|run| run.outcome == RunOutcome::Resisted)
 }
 
 /// What did not go as the library expects, in a demonstration: the gullible simulation gives way to every
@@ -437,6 +460,23 @@ mod tests {
         let either = [FailOn::Regression, FailOn::Partial];
         assert_eq!(gate_of(RunOutcome::Partial, &either), Gate::Failed);
         assert_eq!(gate_of(RunOutcome::Resisted, &either), Gate::Passed);
+    }
+
+    #[test]
+    fn a_subject_that_nothing_was_run_against_has_not_passed() {
+        use crate::store::tests::{result, run};
+        let mut result = result(vec![run("A", "s", 1, RunOutcome::Resisted)]);
+        assert_eq!(gate(&result, &[], None).gate, Gate::Passed);
+        let mut other = result.subjects[0].clone();
+        other.name = "other".to_owned();
+        result.subjects.push(other);
+        let report = gate(&result, &[], None);
+        assert_eq!(report.gate, Gate::NothingProved);
+        assert!(
+            report.told[0].contains("against other"),
+            "{:?}",
+            report.told
+        );
     }
 
     #[test]

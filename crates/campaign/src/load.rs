@@ -225,7 +225,9 @@ fn shipped(
         let (_, text) = found.ok_or(TwinError::NotInLibrary)?;
         Ok(read(text)?)
     };
-    ready(&format!("scenarios/{path}"), document, prompt, twin, notify)
+    let mut ready = ready(&format!("scenarios/{path}"), document, prompt, twin, notify)?;
+    ready.info.shipped = true;
+    Some(ready)
 }
 
 fn ready(
@@ -236,7 +238,15 @@ fn ready(
     notify: &dyn Fn(Notice),
 ) -> Option<CampaignDocument> {
     match CampaignDocument::new(name, document, prompt, twin) {
-        Ok(document) => Some(document),
+        Ok(document) => {
+            if let Some(why) = &document.control_problem {
+                notify(Notice::UncleanControl {
+                    name: name.to_owned(),
+                    why: why.clone(),
+                });
+            }
+            Some(document)
+        }
         Err(error) => {
             notify(Notice::Unusable {
                 name: name.to_owned(),

@@ -188,7 +188,12 @@ impl Plan {
     }
 }
 
-fn run_id(document: &DocumentInfo, subject: &SubjectInfo, repeat: u32, twin: bool) -> String {
+pub(crate) fn run_id(
+    document: &DocumentInfo,
+    subject: &SubjectInfo,
+    repeat: u32,
+    twin: bool,
+) -> String {
     let twin = if twin { "/twin" } else { "" };
     format!("{}/{}/{repeat}{twin}", document.id, subject.name)
 }

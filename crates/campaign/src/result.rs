@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::accepted::AcceptedRisk;
 use crate::canaries::CanaryValues;
 pub use crate::outcome::RunOutcome;
 use crate::outcome::{Conditions, ControlState, InconclusiveReason, settle};
@@ -45,6 +46,9 @@ pub struct CampaignResult {
     /// Planned runs that an earlier version left out once it had its answer. Rates of such a result are not compared.
     #[serde(default)]
     pub spared: u64,
+    /// Findings that somebody accepted: they are reported and do not fail the campaign until their date.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<AcceptedRisk>,
 }
 
 impl CampaignResult {
@@ -95,6 +99,45 @@ pub struct DocumentInfo {
     /// The document as it was run, relative to the result's directory; its twin is beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
+    /// Whether it is one of the library that the program carries, so that the user has no such file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shipped: bool,
+    /// What to change against the attack.
+    #[serde(default, skip_serializing_if = "Mitigation::is_empty")]
+    pub mitigation: Mitigation,
+}
+
+/// What to change against an attack, as its document says (`x-proofhouse.mitigation`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Mitigation {
+    /// In the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// In the tool, server or peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// In what the agent may do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+}
+
+impl Mitigation {
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Where to change something, and what.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let parts = [
+            ("In the agent", &self.agent),
+            ("In the tool", &self.tool),
+            ("By policy", &self.policy),
+        ];
+        let parts = parts.into_iter();
+        parts.filter_map(|(place, what)| Some((place, what.as_deref()?)))
+    }
 }
 
 /// An actor of a document.
@@ -191,6 +234,9 @@ pub struct RunRecord {
     /// Why there is no recording, though there should be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_lost: Option<String>,
+    /// The end of the subject's error output, where the run did not go well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
     /// The values that the canaries of the document had in this run.
     #[serde(default, skip_serializing_if = "CanaryValues::is_empty")]
     pub canaries: CanaryValues,

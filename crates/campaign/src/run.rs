@@ -13,7 +13,9 @@ use proofhouse_range::{
     ActorEndpoint, ConnectError, ConnectSubject, Ending, RunError, RunHandle, RunOptions,
     RunReport, run as run_range,
 };
-use proofhouse_subjects::{LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectError};
+use proofhouse_subjects::{
+    LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError,
+};
 use proofhouse_wire::{CancellationToken, fnv};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -24,7 +26,7 @@ use crate::judging::{cut, indicators, line};
 use crate::matchable::blind;
 use crate::outcome::{
     Conditions, ControlState, InconclusiveReason, ObservedRun, ended_early, failed_run,
-    heard_answer, is_task_done,
+    heard_answer, heard_last, is_task_done,
 };
 use crate::plan::PlannedRun;
 use crate::probes::{NonceWatch, ProvenChannels};
@@ -33,6 +35,13 @@ use crate::scratch::ScratchDirectory;
 
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
+
+/// Lines of a subject's error output that are kept.
+const MAX_STDERR_LINES: usize = 20;
+/// Characters of each.
+const MAX_STDERR_LINE: usize = 400;
+/// Bytes of all of them.
+const MAX_STDERR_BYTES: usize = 4_000;
 
 /// Why a run came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +126,7 @@ impl RunSetup {
             tokens: None,
             trace: None,
             trace_lost: None,
+            stderr: None,
             canaries: std::collections::BTreeMap::new(),
         }
     }
@@ -141,6 +151,12 @@ impl RunSetup {
             record.error = Some(line(&error.to_string()));
             record.broken_by = Some(error.reason());
             record.settle(&ControlState::Pending);
+        }
+        // What a subject says on the way is worth keeping only where something went wrong.
+        let went_well = record.outcome != RunOutcome::Inconclusive && record.broken.is_none();
+        let is_done = record.twin && ControlState::of(&record).condition().held;
+        if went_well || is_done {
+            record.stderr = None;
         }
         record.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         (!cancel.is_cancelled()).then_some(record)
@@ -207,7 +223,7 @@ impl RunSetup {
         }
         let handle = RunHandle::default();
         let mut live: Option<Box<dyn LiveSubject>> = None;
-        let mut said = Ok(None);
+        let mut said = Ok(SubjectAnswer::default());
         let report = {
             let running = run_range(&self.script.document, options, &handle);
             let talking = talk(arrival, &mut live, &self.script.prompts);
@@ -231,6 +247,7 @@ impl RunSetup {
                 }
             }
         };
+        let mut crash = None;
         if let Some(live) = live {
             let shutdown = tokio::time::timeout(pace.end, live.end()).await;
             let shutdown = shutdown.unwrap_or_else(|_| Shutdown {
@@ -238,20 +255,28 @@ impl RunSetup {
                 ..Shutdown::default()
             });
             record.tokens = shutdown.tokens;
+            crash = shutdown.failure;
+            record.stderr = shutdown
+                .stderr
+                .map(|text| last_lines(&redactor.redact(&text)));
             let warnings = shutdown.warnings.iter();
             let warnings = warnings.map(|text| line(&redactor.redact(text)));
             record.warnings.extend(warnings);
         }
         // What the subject says may hold what was said to it.
         let said = match said {
-            Ok(answer) => Ok(answer.map(|text| redactor.redact(&text).into_owned())),
+            Ok(SubjectAnswer { text, said_at }) => Ok(SubjectAnswer {
+                text: text.map(|text| redactor.redact(&text).into_owned()),
+                said_at,
+            }),
             Err(SubjectError(message)) => Err(SubjectError(redactor.redact(&message).into_owned())),
         };
+        let crash = crash.map(|why| redactor.redact(&why).into_owned());
         let report = report.map_err(|error| AttemptError::Range {
             message: redactor.redact(&error.to_string()).into_owned(),
             by_subject: matches!(error, RunError::Subject(_)),
         })?;
-        self.judge(&report, said, &redactor, record);
+        self.judge(&report, said, crash, &redactor, record);
         Ok(())
     }
 
@@ -332,7 +357,8 @@ impl RunSetup {
     fn judge(
         &self,
         report: &RunReport,
-        said: Result<Option<String>, SubjectError>,
+        said: Result<SubjectAnswer, SubjectError>,
+        crash: Option<String>,
         redactor: &Redactor,
         record: &mut RunRecord,
     ) {
@@ -342,15 +368,20 @@ impl RunSetup {
         let delivered = carriers.iter().filter(|carrier| carrier.delivered > 0);
         record.carriers = (delivered.count() as u64, carriers.len() as u64);
         let mut warnings: Vec<String> = report.warnings.iter().map(|text| line(text)).collect();
-        let (answer, failure) = match said {
-            Ok(answer) => (answer, None),
-            Err(SubjectError(message)) => (None, Some(message)),
+        let (said, failure) = match said {
+            Ok(said) => (said, None),
+            Err(SubjectError(message)) => (SubjectAnswer::default(), Some(message)),
         };
+        let SubjectAnswer {
+            text: answer,
+            said_at: answered_at,
+        } = said;
         let actors = self.script.document.attack.execution.actors().iter();
         let clients: Vec<&str> = actors
             .filter(|actor| !actor.mode.is_server())
             .map(|actor| actor.name.as_str())
             .collect();
+        let last = answer.clone().or_else(|| heard_last(report, &clients));
         let answer = answer.or_else(|| {
             let overheard = heard_answer(report, &clients)?;
             Some(redactor.redact(&overheard).into_owned())
@@ -367,6 +398,7 @@ impl RunSetup {
         let failed = |by, why: String| (by, why);
         let broken = failure
             .map(|why| failed(InconclusiveReason::SubjectFailed, why))
+            .or_else(|| Some(failed(InconclusiveReason::SubjectFailed, crash?)))
             .or_else(|| {
                 let first = report.errors.first()?;
                 Some(failed(InconclusiveReason::AttackFailed, first.to_string()))
@@ -385,7 +417,8 @@ impl RunSetup {
         record.broken = broken.map(|(_, why)| line(&why));
         let observed = ObservedRun {
             report,
-            answer: answer.as_deref(),
+            answer: last.as_deref(),
+            answered_at,
             blind: &blind(&self.script.document),
             subject: &self.name,
             // A control has no payload that it would have to read.
@@ -464,17 +497,33 @@ async fn talk(
     arrival: oneshot::Receiver<Box<dyn LiveSubject>>,
     live: &mut Option<Box<dyn LiveSubject>>,
     prompts: &[String],
-) -> Result<Option<String>, SubjectError> {
+) -> Result<SubjectAnswer, SubjectError> {
     let Ok(arrived) = arrival.await else {
         // The run ends by itself, and says why.
         return std::future::pending().await;
     };
     let live = live.insert(arrived);
-    let mut last = None;
+    let mut last = SubjectAnswer::default();
     for prompt in prompts {
-        last = live.prompt(prompt).await?.text;
+        last = live.prompt(prompt).await?;
     }
     Ok(last)
+}
+
+/// The last lines of a text: programs put the cause last.
+fn last_lines(text: &str) -> String {
+    let mut kept: Vec<String> = Vec::new();
+    let mut length = 0;
+    for line in text.lines().rev().filter(|line| !line.trim().is_empty()) {
+        let line: String = line.chars().take(MAX_STDERR_LINE).collect();
+        length += line.len();
+        if kept.len() == MAX_STDERR_LINES || length > MAX_STDERR_BYTES {
+            break;
+        }
+        kept.push(line);
+    }
+    kept.reverse();
+    kept.join("\n")
 }
 
 /// The name of a run's trace.
@@ -500,6 +549,24 @@ pub(crate) const TRACES: &str = "traces";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_complaint_is_kept() {
+        let text: String = (1..=100)
+            .map(|number| format!("line {number}\n\n"))
+            .collect();
+        let kept = last_lines(&text);
+        assert_eq!(kept.lines().count(), MAX_STDERR_LINES);
+        assert!(
+            kept.starts_with("line 81\n") && kept.ends_with("line 100"),
+            "{kept}"
+        );
+        assert_eq!(
+            last_lines(&"é".repeat(10_000)).chars().count(),
+            MAX_STDERR_LINE
+        );
+        assert_eq!(last_lines("\n \n"), "");
+    }
 
     #[test]
     fn names_of_traces_are_names_of_files() {

@@ -210,8 +210,8 @@ impl PrepareError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Taken(_) | Self::Resume(_) => true,
-            Self::Make { .. } | Self::Load(_) | Self::Write { .. } => false,
+            Self::Resume(_) => true,
+            Self::Taken(_) | Self::Make { .. } | Self::Load(_) | Self::Write { .. } => false,
         }
     }
 }
@@ -250,7 +250,7 @@ pub fn prepare(
         let earlier = load(&file)?;
         EarlierCampaign {
             runs: resumable(plan, subjects, &earlier)?,
-            probes: earlier.probes,
+            probes: earlier.probes.into_iter().filter(is_settled).collect(),
         }
     } else {
         EarlierCampaign::default()
@@ -326,6 +326,11 @@ pub fn resumable(
     Ok(kept.cloned().collect())
 }
 
+/// Whether a probe has an answer; one without is asked again.
+fn is_settled(probe: &ProbeRecord) -> bool {
+    probe.state.is_read().is_some()
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -367,6 +372,7 @@ pub(crate) mod tests {
             tokens: Some(5),
             trace: None,
             trace_lost: None,
+            stderr: None,
             canaries: std::collections::BTreeMap::new(),
         };
         record.settle(&done());
@@ -421,6 +427,7 @@ pub(crate) mod tests {
             probes: Vec::new(),
             runs,
             spared: 0,
+            accepted: Vec::new(),
         }
     }
 

@@ -451,6 +451,7 @@ mod tests {
             tokens: (!twin).then_some(7),
             trace: None,
             trace_lost: None,
+            stderr: None,
             canaries: BTreeMap::new(),
         };
         run.settle(&done());
@@ -490,6 +491,7 @@ mod tests {
             probes: Vec::new(),
             runs,
             spared: 0,
+            accepted: Vec::new(),
         })
     }
 

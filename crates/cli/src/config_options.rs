@@ -22,6 +22,10 @@ pub(crate) struct ConfigOptions {
     /// Do not read proofhouse.yaml
     #[arg(long)]
     no_config: bool,
+
+    /// The file that was read.
+    #[arg(skip)]
+    used: Option<PathBuf>,
 }
 
 /// Whether there is a configuration in this directory. One that leads nowhere is there, too: whoever put it
@@ -37,7 +41,7 @@ impl ConfigOptions {
     /// The configuration, if there is one to be read. `by_default` says whether one is read that was not
     /// asked for; only subjects that somebody `wants` need their variables.
     pub(crate) fn load(
-        &self,
+        &mut self,
         by_default: bool,
         wants: &dyn Fn(&str) -> bool,
     ) -> Result<Option<ProjectConfig>, CommandError> {
@@ -67,6 +71,12 @@ impl ConfigOptions {
             )));
         }
         talk(&format!("using {}", shown_path(path)));
+        self.used = Some(path.to_owned());
         Ok(Some(config))
+    }
+
+    /// The file that was read, if one was.
+    pub(crate) fn used(&self) -> Option<&Path> {
+        self.used.as_deref()
     }
 }

@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     /// either, or an indicator could not be evaluated, or a part of a trace was skipped.
     Inconclusive,
     /// The command could not do its work, or not all of it: a document cannot be used, a trace
-    /// cannot be read to its end, a file cannot be written, a feature is not there, a call of a tool
+    /// cannot be read to its end, a file exists already or cannot be written, a feature is not there, a call of a tool
     /// came to an error that ends a task, an agent has no answer.
     CannotRun,
     /// The command line does not make sense, or names what does not exist.
@@ -59,18 +59,19 @@ impl From<Gate> for Exit {
     }
 }
 
-/// The table shown at the end of `--help`. It is true for every command.
+/// The table shown at the end of `--help`. It is true for every command; docs/reference/cli.md says more.
 pub(crate) const HELP: &str = "\
+Results go to stdout; messages go to stderr.
+
 Exit codes:
-  0   success: what was looked at is good; of an agent, at least one attack was resisted
-      and none got through
+  0   success; of an agent, at least one attack was resisted and none got through
   1   problems found: attacks that got through, failed gates (--fail-on), invalid documents,
       files not in canonical form, failed cases, calls of tools that failed in a way a model
       would be told, tasks that a rule or a limit of their agent ended
   2   inconclusive: nothing got through, but nothing was proved, an indicator could not be
       evaluated, or lines of a trace were skipped
-  3   could not run, or not to the end: a document cannot be used, an input cannot be read to
-      its end, a file cannot be written, a feature is not there, a call of a tool cannot be made,
-      an agent has no answer
+  3   could not run, or not to the end: the preflight failed, a document cannot be used, an
+      input cannot be read to its end, a file exists already or cannot be written, a feature is
+      not there, a call of a tool cannot be made, an agent has no answer
   64  invalid arguments
   130 interrupted, and nothing had got through until then";

@@ -2,27 +2,23 @@
 
 mod agents;
 mod campaign;
-mod ci;
 mod collector;
 mod commands;
 mod config_options;
 mod endpoints;
 mod environment;
 mod exit_code;
-mod explanations;
 mod generation_options;
-mod init;
 mod input;
 mod interrupt;
 mod listen_address;
 mod live;
 mod notices;
 mod output;
-mod planted;
 mod progress;
 mod proxies;
-mod replay;
 mod report;
+mod retention_options;
 mod rules;
 mod semantic_options;
 mod signals;
@@ -35,8 +31,8 @@ mod written_files;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use commands::Cli;
 use exit_code::Exit;
@@ -51,6 +47,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // A closed pipe is the reader's choice and no reason to complain.
             let _ = error.print();
+            if let Some(near) = near_command(&error) {
+                output::talk(&format!("hint: did you mean `{near}`?"));
+            }
             if misses_traces(&error) {
                 output::talk(
                     "hint: name the traces before --rules, which takes all paths up to the next flag",
@@ -70,6 +69,19 @@ fn main() -> ExitCode {
             error.exit.into()
         }
     }
+}
+
+/// The command that was most likely meant, where the parser does not say it itself.
+fn near_command(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return None;
+    }
+    let command = Cli::command();
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    proofhouse_source::did_you_mean(given, names).map(str::to_owned)
 }
 
 /// Whether the traces are missing, most likely because `--rules` took them.

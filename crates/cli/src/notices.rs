@@ -1,10 +1,12 @@
 //! Shows what a user should know of subjects, manifests and documents, on stderr.
 
 use proofhouse_agent::task::StartError;
+use proofhouse_campaign::file_kind::WrongFileKind;
 use proofhouse_campaign::load::LoadError;
 use proofhouse_subjects::agent_setup::{InputError, SetupError};
 use proofhouse_subjects::call_trace::TraceError;
 use proofhouse_subjects::{Notice, SubjectOpenError};
+use proofhouse_wire::run_files::TraceFileError;
 use proofhouse_wire::write_files::WriteError;
 
 use crate::output::{CommandError, complain, printable_line, shown_path, talk};
@@ -24,6 +26,9 @@ pub(crate) fn show(notice: Notice) {
         Notice::Unusable { name, reason } => {
             complain(&printable_line(&format!("{name}: {reason}")));
         }
+        Notice::UncleanControl { name, why } => talk(&printable_line(&format!(
+            "warning: {name}: its control still has the payload, so nothing can be resisted: {why}"
+        ))),
         Notice::MountWithoutFiles => {
             talk("warning: the agent has a mount, but no files; give it a directory with --files");
         }
@@ -55,8 +60,20 @@ impl From<LoadError> for CommandError {
     }
 }
 
+impl From<WrongFileKind> for CommandError {
+    fn from(error: WrongFileKind) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
 impl From<TraceError> for CommandError {
     fn from(error: TraceError) -> Self {
+        Self::of(&error, false)
+    }
+}
+
+impl From<TraceFileError> for CommandError {
+    fn from(error: TraceFileError) -> Self {
         Self::of(&error, false)
     }
 }

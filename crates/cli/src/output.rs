@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use proofhouse_report::quoting::{escaped_json, quoted};
 pub(crate) use proofhouse_source::{is_invisible, printable, printable_line};
 
 use crate::exit_code::Exit;
@@ -124,42 +126,82 @@ impl StdoutData {
     }
 }
 
-/// JSON with characters that are not visible as escapes, which means the same. They can only stand in
-/// texts, but for the line feeds between lines.
-pub(crate) fn escaped_json(json: &str) -> String {
-    let mut escaped = String::with_capacity(json.len());
-    for c in json.chars() {
-        if c != '\n' && (c.is_control() || is_invisible(c)) {
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                escaped.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped
-}
-
 /// A path as a message names it: on one line, whatever its name.
 pub(crate) fn shown_path(path: &Path) -> String {
     printable_line(&path.display().to_string())
 }
 
-/// Says what went wrong.
-pub(crate) fn complain(message: &str) {
-    talk(&format!("proofhouse: {message}"));
+/// Whether only results and errors are printed. It belongs to the process, as stderr does.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on, only results and errors are printed.
+pub(crate) fn be_quiet() {
+    IS_QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Says something to the person at the terminal.
+/// Whether only results and errors are printed.
+pub(crate) fn is_quiet() -> bool {
+    IS_QUIET.load(Ordering::Relaxed)
+}
+
+/// Says what went wrong.
+pub(crate) fn complain(message: &str) {
+    let message = in_plain_words(message);
+    let _ = writeln!(anstream::stderr(), "error: {}", printable(&message));
+}
+
+/// Says something to the person at the terminal, unless they want it quiet.
 pub(crate) fn talk(message: &str) {
-    let _ = writeln!(anstream::stderr(), "{}", printable(message));
+    if !is_quiet() {
+        let _ = writeln!(anstream::stderr(), "{}", printable(message));
+    }
 }
 
 /// Says something that is styled, and whose parts from outside were made printable one by one.
 pub(crate) fn talk_styled(message: &str) {
-    let _ = writeln!(anstream::stderr(), "{message}");
+    if !is_quiet() {
+        let _ = writeln!(anstream::stderr(), "{message}");
+    }
 }
+
+/// A message without the numbers that systems give their errors, and with one wording for a missing file.
+fn in_plain_words(message: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once(" (os error ") {
+        plain.push_str(before);
+        let number = after.find(|c: char| !c.is_ascii_digit() && c != '-');
+        match number {
+            Some(end) if after[end..].starts_with(')') => rest = &after[end + 1..],
+            _ => {
+                plain.push_str(" (os error ");
+                rest = after;
+            }
+        }
+    }
+    plain.push_str(rest);
+    for found in [
+        "cannot read: No such file or directory",
+        "No such file or directory",
+    ] {
+        plain = plain.replace(found, "no such file");
+    }
+    plain
+}
+
+/// Whether stdout shows colours.
+pub(crate) fn has_color() -> bool {
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+}
+
+/// How many columns stdout has: those of the terminal, or as many as most pages show.
+pub(crate) fn columns() -> usize {
+    let width = terminal_size::terminal_size_of(io::stdout());
+    width.map_or(DEFAULT_COLUMNS, |(width, _)| usize::from(width.0))
+}
+
+/// The width of what is no terminal.
+const DEFAULT_COLUMNS: usize = 80;
 
 /// Shows how far long work has come, on a terminal only.
 pub(crate) struct ProgressLine {
@@ -193,61 +235,25 @@ impl ProgressLine {
     }
 }
 
-/// A text from outside in quotes, on one line and no wider than `width` characters: what cannot be
-/// seen is written out.
-pub(crate) fn quoted(text: &str, width: usize) -> String {
-    let mut shown = String::from("\"");
-    let mut used = 2;
-    for c in text.chars() {
-        let c = if is_invisible(c) || c.is_control() {
-            c.escape_default().to_string()
-        } else {
-            c.to_string()
-        };
-        used += c.chars().count();
-        if used > width {
-            shown.push('…');
-            break;
-        }
-        shown.push_str(&c);
-    }
-    shown.push('"');
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn json_shows_everything_and_means_the_same() {
-        let text = "a\u{9b}\u{7f}\u{202e}\u{200b}\u{feff}\u{e0041}\u{61c}é😀\n\t\u{1b}";
-        let value = serde_json::json!({ "k\u{202e}": [text] });
-        let escaped = escaped_json(&format!("{value:#}"));
-        assert_eq!(
-            serde_json::from_str::<serde_json::Value>(&escaped).unwrap(),
-            value
-        );
-        assert!(
-            escaped.contains(r"a\u009b\u007f\u202e\u200b\ufeff\udb40\udc41\u061cé😀\n\t\u001b")
-        );
-        assert!(
-            !escaped
-                .chars()
-                .any(|c| is_invisible(c) || (c.is_control() && c != '\n'))
-        );
-    }
-
-    #[test]
-    fn quotes_stay_on_their_line_and_within_their_width() {
-        for (text, width, expected) in [
-            ("plain é", 20, "\"plain é\""),
-            ("a\nb\x1b[2J\u{202e}", 40, r#""a\nb\u{1b}[2J\u{202e}""#),
-            ("abcdefgh", 6, "\"abcd…\""),
-            ("abcd", 6, "\"abcd\""),
-            ("", 6, "\"\""),
+    fn errors_of_the_system_are_in_plain_words() {
+        for (message, expected) in [
+            (
+                "a: cannot read: No such file or directory (os error 2)",
+                "a: no such file",
+            ),
+            (
+                "b: cannot write: Permission denied (os error 13); try",
+                "b: cannot write: Permission denied; try",
+            ),
+            ("c (os error x) (os error 5)", "c (os error x)"),
+            ("d", "d"),
         ] {
-            assert_eq!(quoted(text, width), expected);
+            assert_eq!(in_plain_words(message), expected);
         }
     }
 }

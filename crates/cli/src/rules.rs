@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use proofhouse_campaign::cases::is_cases_file;
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::load::{UnknownNames, load_document};
 use proofhouse_detect::{CanaryMatcher, Scanner};
 use proofhouse_oatf::Document;
@@ -41,6 +42,7 @@ impl JudgingDocuments {
     /// Loads all documents and compiles them. What is wrong with them is shown on stderr, all of
     /// it: a scan that silently leaves out a document would say too little.
     pub(crate) fn scanner(&self, allow_unknown: bool) -> Result<Scanner, CommandError> {
+        WantedFiles::ThreatDocuments.check(&self.paths)?;
         let mut inputs = collect(&self.paths, DOCUMENTS)?;
         // The same file may be named by itself and found in a directory.
         let mut seen = std::collections::HashSet::new();

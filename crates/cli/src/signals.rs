@@ -2,6 +2,33 @@
 
 use std::future::Future;
 
+/// Requests to read the configuration again: SIGHUP, which ends other commands.
+pub(crate) struct ReloadRequests {
+    #[cfg(unix)]
+    hangup: Option<tokio::signal::unix::Signal>,
+}
+
+impl ReloadRequests {
+    /// Listens from now on.
+    pub(crate) fn listen() -> Self {
+        Self {
+            #[cfg(unix)]
+            hangup: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok(),
+        }
+    }
+
+    /// Waits for the next one; for ever where there are none.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if let Some(hangup) = &mut self.hangup
+            && hangup.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
 /// Requests to end: Ctrl-C, SIGTERM, and a terminal that goes away. None is missed between two waits.
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -52,7 +79,15 @@ pub(crate) async fn interruptible<T>(
     work: impl Future<Output = T>,
     interrupt: impl FnOnce(),
 ) -> Option<Worked<T>> {
-    let mut signals = Signals::listen();
+    interruptible_by(Signals::listen(), work, interrupt).await
+}
+
+/// The same with these requests.
+pub(crate) async fn interruptible_by<T>(
+    mut signals: Signals,
+    work: impl Future<Output = T>,
+    interrupt: impl FnOnce(),
+) -> Option<Worked<T>> {
     tokio::pin!(work);
     tokio::select! {
         result = &mut work => return Some(Worked::Whole(result)),
@@ -72,6 +107,21 @@ impl Signals {
             (ShutdownRequest::Interrupt, SignalKind::interrupt()),
             (ShutdownRequest::End, SignalKind::terminate()),
             (ShutdownRequest::End, SignalKind::hangup()),
+        ])
+    }
+
+    /// The same for a server that reads its configuration again at SIGHUP. At a terminal that signal still means the end: the
+    /// terminal is gone.
+    #[cfg(unix)]
+    pub(crate) fn listen_as_server() -> Self {
+        use std::io::IsTerminal as _;
+        use tokio::signal::unix::SignalKind;
+        if std::io::stderr().is_terminal() {
+            return Self::listen();
+        }
+        Self::to(&[
+            (ShutdownRequest::Interrupt, SignalKind::interrupt()),
+            (ShutdownRequest::End, SignalKind::terminate()),
         ])
     }
 
@@ -118,6 +168,11 @@ impl Signals {
 
     #[cfg(not(unix))]
     pub(crate) fn listen() -> Self {
+        Self {}
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen_as_server() -> Self {
         Self {}
     }
 

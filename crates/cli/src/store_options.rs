@@ -113,6 +113,18 @@ impl StoreOptions {
         StoreLocation::read(place.as_deref().unwrap_or(DEFAULT))
     }
 
+    /// Where the first key goes if nothing else is said: beside the file of an SQLite database, else here.
+    pub(crate) fn first_key_file(&self) -> Result<PathBuf, CommandError> {
+        Ok(match self.place()? {
+            StoreLocation::Sqlite(path) => {
+                let mut name = path.into_os_string();
+                name.push(".first-key");
+                name.into()
+            }
+            StoreLocation::Postgres(_) => PathBuf::from("proofhouse.first-key"),
+        })
+    }
+
     /// Insists that this process is the only one that serves the store, where there can be only one.
     pub(crate) fn lock(&self) -> Result<Option<StoreLock>, CommandError> {
         match self.place()? {

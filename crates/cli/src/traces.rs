@@ -35,7 +35,7 @@ pub(crate) struct TraceOptions {
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_size)]
     max_line: usize,
 
-    /// Exit as if nothing had been skipped; without it, lines that could not be read are no clean trace
+    /// Exit as if nothing had been skipped or missing; without it, lines that could not be read are no clean trace
     #[arg(long)]
     pub(crate) allow_skipped: bool,
 }
@@ -74,21 +74,6 @@ impl TraceOptions {
             )
         })
     }
-}
-
-/// Why a trace could not be judged to its end. A file without one good line is no trace.
-pub(crate) fn failure(
-    format: Format,
-    summary: &ReadSummary,
-    error: Option<&str>,
-) -> Option<String> {
-    if let Some(error) = error {
-        return Some(error.to_owned());
-    }
-    let nothing = summary.messages == 0 && summary.skipped() > 0;
-    nothing.then(|| {
-        format!("no line could be read as one of the format `{format}`; --from names another")
-    })
 }
 
 /// The traces behind paths, in order, directories sorted by name.

@@ -4,7 +4,7 @@
 //! This is the only user of the CEL library in the house. It adds what that
 //! library does not have: a budget that no expression gets around, JSON that is
 //! read where it lies, and errors with kinds. Which functions exist, what the
-//! limits are and what each error means is in `docs/expressions.md`.
+//! limits are and what each error means is in `docs/reference/expressions.md`.
 //!
 //! ```
 //! use proofhouse_expr::{Program, Variables};

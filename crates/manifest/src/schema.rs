@@ -98,7 +98,7 @@ fn document(root: &TypeSpec, kind: &str, title: &str, parts: &[&'static TypeSpec
         typed_choices: true,
     });
     let title = format!("{title} manifest of the Common Agent Specification");
-    let mut schema = maker.document(&title, root, parts.iter().copied());
+    let mut schema = maker.document(kind, &title, root, parts.iter().copied());
     let kinds: Vec<String> = VERSIONS
         .iter()
         .map(|version| format!("commonagents.info/{version}/{kind}"))

@@ -22,6 +22,7 @@ pub fn json_schema() -> Value {
         typed_choices: true,
     });
     let mut schema = maker.document(
+        "oatf",
         "Open Agent Threat Format 0.1",
         &fields::DOCUMENT,
         fields::ALL,

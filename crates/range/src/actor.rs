@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use proofhouse_oatf::{
-    Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel, Mode,
-    Protocol, ProtocolEvent, evaluate_extractor, interpolate_template, interpolate_value,
+    Action, ActionKind, Direction, Document, ExtractorSource, GenerationProvider, LogLevel,
+    MatchBudget, Mode, Protocol, ProtocolEvent, evaluate_extractor_within, interpolate_template,
+    interpolate_value,
 };
 use proofhouse_wire::server::TrafficBudget;
 use proofhouse_wire::sync::lock;
@@ -14,6 +15,7 @@ use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
+use crate::authorization::ClientAuthorization;
 use crate::driver::{ActorError, ActorErrorKind};
 use crate::exposure::Ledger;
 use crate::extractors::Extractors;
@@ -48,6 +50,7 @@ pub(crate) struct RunShared {
     pub(crate) thread_suffix: Option<String>,
     /// Headers that clients send.
     pub(crate) headers: Vec<(String, String)>,
+    pub(crate) authorization: Option<ClientAuthorization>,
     /// Counts every message, so that silence can be told.
     pub(crate) activity: watch::Sender<u64>,
     /// How many messages of the subject wait for their answer.
@@ -196,6 +199,11 @@ impl ActorContext {
         &self.inner.shared.headers
     }
 
+    /// How clients get tokens, if they may.
+    pub(crate) fn authorization(&self) -> Option<&ClientAuthorization> {
+        self.inner.shared.authorization.as_ref()
+    }
+
     /// The subject began a session with this actor, which lasts as long as what is returned.
     #[must_use]
     pub fn session_began(&self) -> OpenPresence {
@@ -267,6 +275,9 @@ impl ActorContext {
                 self.note(phase, operation, direction, content, raw)
             });
         self.tell(admitted.noted);
+        if let Some(reason) = &admitted.untried {
+            self.not_compared(operation, content, reason);
+        }
         let mut advance = self.advance(admitted.entered);
         advance.owed = Some(owed);
         ActorTurn {
@@ -507,9 +518,17 @@ impl ActorContext {
             Direction::Response => ExtractorSource::Response,
         };
         for extractor in &phase.extractors {
-            if let Some(value) = evaluate_extractor(extractor, content, source) {
-                let extractors = &shared.extractors;
-                extractors.set(&self.inner.name, &extractor.name, value);
+            let budget = &mut MatchBudget::default();
+            match evaluate_extractor_within(extractor, content, source, budget) {
+                Ok(None) => {}
+                Ok(Some(value)) => {
+                    let extractors = &shared.extractors;
+                    extractors.set(&self.inner.name, &extractor.name, value);
+                }
+                Err(error) => {
+                    let reason = format!("the extractor `{}`: {error}", extractor.name);
+                    self.not_compared(operation, content, &reason);
+                }
             }
         }
         let untold = shared.recorder.record(RecordedMessage {

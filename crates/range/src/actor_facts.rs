@@ -1,6 +1,7 @@
 //! What a driver tells of its actor besides messages: what reached the subject, and what could not be taken in.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use proofhouse_detect::{TraceMessage, UNPARSED, text_is_enough};
 use proofhouse_oatf::{Direction, Mode, Protocol, interpolate_value};
@@ -9,8 +10,9 @@ use serde_json::{Value, json};
 
 use crate::actor::ActorContext;
 use crate::branches::{self, of_message};
-use crate::exposure::{CarrierKind, is_armed};
+use crate::exposure::{CarrierKind, CountedDelivery, is_armed};
 use crate::facts::{SeenCall, UnseenKind, UnseenMessage};
+use crate::payload_field::PayloadField;
 use crate::phases::PhaseView;
 use crate::weight::Weight;
 
@@ -30,14 +32,25 @@ impl ActorContext {
     /// The same, as `phase` has it: an answer belongs to the phase that was asked. All that the state may show through
     /// this carrier counts as shown; where only one branch of it was, use `delivered_branch`.
     pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
+        let _ = self.counted_in(phase, kind, name);
+    }
+
+    /// The same, for those who learn later whether it was read.
+    pub(crate) fn counted_in(
+        &self,
+        phase: &PhaseView,
+        kind: CarrierKind,
+        name: &str,
+    ) -> CountedDelivery {
         let branches = branches::branches(&phase.state, kind, name);
-        let armed = match &branches[..] {
-            [] => self.is_armed(phase, kind, name, &of_message(name, None)),
+        let fields = match &branches[..] {
+            [] => self.payload(phase, kind, name, &of_message(name, None)),
             branches => branches
                 .iter()
-                .any(|branch| self.is_armed(phase, kind, name, branch)),
+                .flat_map(|branch| self.payload(phase, kind, name, branch))
+                .collect(),
         };
-        self.count_delivery(kind, name, armed);
+        self.count_delivery(kind, name, fields)
     }
 
     /// One branch of what a carrier may show reached the subject: the entry of a dispatch list that was chosen, or
@@ -48,28 +61,65 @@ impl ActorContext {
         kind: CarrierKind,
         name: &str,
         branch: &Value,
-    ) {
-        let armed = self.is_armed(phase, kind, name, branch);
-        self.count_delivery(kind, name, armed);
+    ) -> CountedDelivery {
+        let fields = self.payload(phase, kind, name, branch);
+        self.count_delivery(kind, name, fields)
     }
 
-    fn is_armed(&self, phase: &PhaseView, kind: CarrierKind, name: &str, branch: &Value) -> bool {
-        let disguise = self.inner.phases.with(|phases| phases.disguise().cloned());
-        is_armed(disguise.as_ref(), phase, kind, name, branch)
-            && match &self.inner.shared.twin_baseline {
-                Some(baseline) => {
-                    let resolve = |value: &Value| self.resolved_quietly(value);
-                    !baseline.shows(&self.inner.name, kind, name, branch, resolve)
-                }
-                None => self.carries_attack(),
-            }
-    }
-
-    fn count_delivery(&self, kind: CarrierKind, name: &str, armed: bool) {
+    /// What was counted was never read: the connection broke before its bytes were taken.
+    pub(crate) fn never_read(&self, lost: &[CountedDelivery]) {
         let shared = &self.inner.shared;
-        shared.ledger.delivered(&self.inner.name, kind, name, armed);
+        for lost in lost {
+            shared.ledger.lost(&self.inner.name, lost);
+            if lost.armed {
+                shared.facts.armed_delivery_lost();
+            }
+        }
+        if lost.iter().any(|lost| lost.armed) {
+            self.warn("an answer with the payload was sent, and the connection was closed before it was read");
+        }
+    }
+
+    /// In which fields a branch carries the attack, if it does.
+    fn payload(
+        &self,
+        phase: &PhaseView,
+        kind: CarrierKind,
+        name: &str,
+        branch: &Value,
+    ) -> BTreeSet<PayloadField> {
+        let disguise = self.inner.phases.with(|phases| phases.disguise().cloned());
+        if !is_armed(disguise.as_ref(), phase, kind, name, branch) {
+            return BTreeSet::new();
+        }
+        match &self.inner.shared.twin_baseline {
+            Some(baseline) => {
+                let resolve = |value: &Value| self.resolved_quietly(value);
+                baseline.payload(&self.inner.name, kind, name, branch, resolve)
+            }
+            None if self.carries_attack() => BTreeSet::from([PayloadField::Text]),
+            None => BTreeSet::new(),
+        }
+    }
+
+    fn count_delivery(
+        &self,
+        kind: CarrierKind,
+        name: &str,
+        fields: BTreeSet<PayloadField>,
+    ) -> CountedDelivery {
+        let shared = &self.inner.shared;
+        let armed = !fields.is_empty();
+        shared
+            .ledger
+            .delivered(&self.inner.name, kind, name, fields);
         if armed {
             shared.facts.armed_delivery();
+        }
+        CountedDelivery {
+            kind,
+            name: name.to_owned(),
+            armed,
         }
     }
 
@@ -149,6 +199,22 @@ impl ActorContext {
             bytes: length,
             excerpt,
             judged_as_text,
+        });
+    }
+
+    /// A message could not be compared with a trigger or an extractor: nobody knows whether it would have ended its
+    /// phase, or what it would have given. The run proves nothing then.
+    pub(crate) fn not_compared(&self, operation: &str, content: &Value, reason: &str) {
+        self.warn(&format!("`{operation}` could not be compared: {reason}"));
+        let shared = &self.inner.shared;
+        let bytes = content.to_string().len() as u64;
+        let excerpt = format!("{operation}: {reason}");
+        shared.facts.unseen(UnseenMessage {
+            actor: self.inner.name.clone(),
+            kind: UnseenKind::NotCompared,
+            bytes,
+            excerpt: shared.recorder.redact(&excerpt).into_owned(),
+            judged_as_text: false,
         });
     }
 

@@ -7,7 +7,7 @@
 //! in the same form carries nothing either (`twin_baseline.rs`). Both are asked of the branch that was really served
 //! (`branches.rs`), not of the tool or the list that it stands in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use proofhouse_wire::sync::lock;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::branches::branches;
+use crate::payload_field::PayloadField;
 use crate::phases::PhaseView;
 
 /// What can carry an attack.
@@ -89,6 +90,8 @@ pub struct Carrier {
     pub delivered: u64,
     /// How often it did so in a form that carries the attack.
     pub armed: u64,
+    /// In which fields of it the payload stood.
+    pub fields: BTreeSet<PayloadField>,
 }
 
 /// What reached the subject.
@@ -107,10 +110,19 @@ const MAX_CARRIERS: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<BTreeMap<(String, CarrierKind, String), Count>>);
 
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone)]
 struct Count {
     delivered: u64,
     armed: u64,
+    fields: BTreeSet<PayloadField>,
+}
+
+/// A delivery that was counted, and may turn out never to have been read.
+#[derive(Debug, Clone)]
+pub(crate) struct CountedDelivery {
+    pub(crate) kind: CarrierKind,
+    pub(crate) name: String,
+    pub(crate) armed: bool,
 }
 
 impl Ledger {
@@ -119,22 +131,43 @@ impl Ledger {
         self.add(actor, kind, name, Count::default());
     }
 
-    pub(crate) fn delivered(&self, actor: &str, kind: CarrierKind, name: &str, armed: bool) {
+    /// Something reached the subject; with fields that hold the payload, it carries the attack.
+    pub(crate) fn delivered(
+        &self,
+        actor: &str,
+        kind: CarrierKind,
+        name: &str,
+        fields: BTreeSet<PayloadField>,
+    ) {
         let count = Count {
             delivered: 1,
-            armed: u64::from(armed),
+            armed: u64::from(!fields.is_empty()),
+            fields,
         };
         self.add(actor, kind, name, count);
     }
 
+    /// Something that was counted did not reach the subject after all.
+    pub(crate) fn lost(&self, actor: &str, lost: &CountedDelivery) {
+        let mut ledger = lock(&self.0);
+        let key = (actor.to_owned(), lost.kind, short(&lost.name));
+        if let Some(count) = ledger.get_mut(&key) {
+            count.delivered = count.delivered.saturating_sub(1);
+            count.armed = count.armed.saturating_sub(u64::from(lost.armed));
+            if count.armed == 0 {
+                count.fields.clear();
+            }
+        }
+    }
+
     fn add(&self, actor: &str, kind: CarrierKind, name: &str, more: Count) {
         let mut ledger = lock(&self.0);
-        let name: String = name.chars().take(200).collect();
-        let key = (actor.to_owned(), kind, name);
+        let key = (actor.to_owned(), kind, short(name));
         if ledger.len() < MAX_CARRIERS || ledger.contains_key(&key) {
             let count = ledger.entry(key).or_default();
             count.delivered += more.delivered;
             count.armed += more.armed;
+            count.fields.extend(more.fields);
         }
     }
 
@@ -148,6 +181,7 @@ impl Ledger {
                 name: name.clone(),
                 delivered: count.delivered,
                 armed: count.armed,
+                fields: count.fields.clone(),
             })
             .collect();
         Exposure {
@@ -155,6 +189,11 @@ impl Ledger {
             carriers,
         }
     }
+}
+
+/// A name, as long as one is kept.
+fn short(name: &str) -> String {
+    name.chars().take(200).collect()
 }
 
 /// Whether a branch that `phase` served carries the attack, or only the disguise of the first phase.
@@ -180,13 +219,25 @@ mod tests {
         let ledger = Ledger::default();
         ledger.plan("default", CarrierKind::ToolListed, "weather");
         assert!(!ledger.exposure().reached);
-        ledger.delivered("default", CarrierKind::ToolResponse, "weather", false);
+        let kind = CarrierKind::ToolResponse;
+        ledger.delivered("default", kind, "weather", BTreeSet::new());
         assert!(!ledger.exposure().reached, "only the disguise");
-        ledger.delivered("default", CarrierKind::ToolResponse, "weather", true);
+        let text = || BTreeSet::from([PayloadField::Text]);
+        ledger.delivered("default", kind, "weather", text());
+        ledger.delivered("default", kind, "weather", text());
+        let lost = CountedDelivery {
+            kind,
+            name: "weather".to_owned(),
+            armed: true,
+        };
+        ledger.lost("default", &lost);
         let exposure = ledger.exposure();
+        assert_eq!(exposure.carriers[1].fields, text());
         assert!(exposure.reached);
         let counts: Vec<u64> = exposure.carriers.iter().map(|c| c.delivered).collect();
         assert_eq!(counts, [0, 2]);
+        ledger.lost("default", &lost);
+        assert!(!ledger.exposure().reached, "nobody has read it");
     }
 
     #[test]

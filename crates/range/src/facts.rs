@@ -1,8 +1,9 @@
 //! Facts of a run that a verdict rests on: what could not be seen, who spoke the protocol, which calls came, and
 //! whether the subject did anything once the attack had reached it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
+use std::time::Instant;
 
 use proofhouse_oatf::Mode;
 use proofhouse_wire::client::ClientError;
@@ -46,11 +47,13 @@ pub enum UnseenKind {
     CutOff,
     /// More came than is taken in at a time.
     TooMany,
+    /// It is a message, and a trigger or an extractor could not be tried on it in time.
+    NotCompared,
 }
 
 impl UnseenKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::NotJson,
         Self::NotUtf8,
         Self::TooLong,
@@ -58,6 +61,7 @@ impl UnseenKind {
         Self::TooDeep,
         Self::CutOff,
         Self::TooMany,
+        Self::NotCompared,
     ];
 
     /// Why a text is not JSON.
@@ -102,6 +106,7 @@ impl UnseenKind {
             Self::TooDeep => "too_deep",
             Self::CutOff => "cut_off",
             Self::TooMany => "too_many",
+            Self::NotCompared => "not_compared",
         }
     }
 }
@@ -164,9 +169,14 @@ struct FactsState {
     unseen: Vec<UnseenMessage>,
     calls: Vec<SeenCall>,
     speech: BTreeMap<String, Speech>,
-    armed: bool,
+    /// How often something that carries the attack reached the subject.
+    armed: u64,
+    /// When the first of it did.
+    armed_at: Option<Instant>,
     acted: bool,
     said: bool,
+    /// The calls that were made, by their hashes: the same one again is a library that tries again.
+    calls_made: HashSet<u64>,
 }
 
 /// What was noted until a run ended.
@@ -177,6 +187,8 @@ pub(crate) struct NotedFacts {
     /// Whether the subject acted, or said something to a client, after the attack had reached it.
     pub(crate) acted: bool,
     pub(crate) said: bool,
+    /// When the attack reached it first.
+    pub(crate) armed_at: Option<Instant>,
 }
 
 /// What was heard of one peer.
@@ -197,18 +209,30 @@ impl Facts {
             return;
         }
         let mut state = lock(&self.0);
-        let (is_act, is_said) = (weight == Weight::Act, weight == Weight::Said);
+        let is_armed = state.armed > 0;
+        let is_act = match &weight {
+            Weight::Act => true,
+            Weight::Call(call) => {
+                let has_room = state.calls_made.len() < MAX_KEPT;
+                has_room && state.calls_made.insert(*call)
+            }
+            Weight::Own | Weight::Contact | Weight::Served | Weight::Said | Weight::Error(_) => {
+                false
+            }
+        };
+        let is_served = matches!(weight, Weight::Call(_) | Weight::Served);
+        let is_said = weight == Weight::Said;
         let speech = state.speech.entry(actor.to_owned()).or_default();
         speech.messages += 1;
         // Who comes to a server of ours speaks the protocol, whatever it asks for.
-        if is_act || is_said || (is_server && weight == Weight::Contact) {
+        if is_act || is_served || is_said || (is_server && weight == Weight::Contact) {
             speech.well += 1;
         }
         if let Weight::Error(error) = weight {
             speech.first_error.get_or_insert(error);
         }
-        state.acted |= is_act && state.armed;
-        state.said |= is_said && state.armed;
+        state.acted |= is_act && is_armed;
+        state.said |= is_said && is_armed;
     }
 
     /// A run that the peer was asked for ended, with an error or well.
@@ -234,7 +258,19 @@ impl Facts {
 
     /// Something that carries the attack reached the subject.
     pub(crate) fn armed_delivery(&self) {
-        lock(&self.0).armed = true;
+        let mut state = lock(&self.0);
+        state.armed += 1;
+        state.armed_at.get_or_insert_with(Instant::now);
+    }
+
+    /// It did not reach the subject after all. Where nothing else did, what it has done since proves nothing.
+    pub(crate) fn armed_delivery_lost(&self) {
+        let mut state = lock(&self.0);
+        state.armed = state.armed.saturating_sub(1);
+        if state.armed == 0 {
+            (state.acted, state.said) = (false, false);
+            state.armed_at = None;
+        }
     }
 
     pub(crate) fn called(&self, call: SeenCall) {
@@ -292,6 +328,7 @@ impl Facts {
             calls: std::mem::take(&mut state.calls),
             acted: state.acted,
             said: state.said,
+            armed_at: state.armed_at,
         }
     }
 }
@@ -336,6 +373,19 @@ mod tests {
         assert_eq!(did(), (false, true));
         facts.heard("a", true, Weight::Act);
         assert_eq!(did(), (true, true));
+    }
+
+    #[test]
+    fn the_same_call_again_is_no_act() {
+        let facts = Facts::default();
+        facts.heard("a", true, Weight::Call(1));
+        facts.armed_delivery();
+        facts.heard("a", true, Weight::Call(1));
+        assert!(!facts.finish().acted, "a library tries again");
+        facts.heard("a", true, Weight::Call(2));
+        assert!(facts.finish().acted);
+        facts.armed_delivery_lost();
+        assert!(!facts.finish().acted, "it never had the payload");
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod actor;
 mod actor_facts;
 mod aliases;
+mod authorization;
 mod branches;
 mod delivery;
 mod driver;
@@ -19,6 +20,8 @@ mod exposure;
 mod extractors;
 mod facts;
 mod payload_channels;
+mod payload_clues;
+mod payload_field;
 mod phase_gate;
 mod phases;
 mod presence;
@@ -28,6 +31,7 @@ mod twin_baseline;
 mod weight;
 
 pub use actor::{ActorContext, ActorTurn, Advance};
+pub use authorization::ClientAuthorization;
 pub use delivery::{DeliveryError, DeliveryModifiers};
 pub use driver::{
     ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
@@ -36,7 +40,8 @@ pub use driver::{
 pub use drivers::{BuiltInMode, mcp_over};
 pub use exposure::{Carrier, CarrierKind, Exposure};
 pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UnseenKind, UnseenMessage};
-pub use payload_channels::payload_channels;
+pub use payload_channels::{has_payload, payload_channels};
+pub use payload_field::PayloadField;
 pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;
 pub use proofhouse_detect::UNPARSED;

@@ -36,6 +36,8 @@ pub(crate) struct Admitted<R> {
     pub(crate) noted: R,
     /// The phases that were entered: by time before the message, and by the message.
     pub(crate) entered: Vec<PhaseEntry>,
+    /// Why it could not be compared with the trigger of its phase, if so.
+    pub(crate) untried: Option<String>,
 }
 
 impl<L: Exclusive<Phases>> PhaseGate<L> {
@@ -67,6 +69,7 @@ impl<L: Exclusive<Phases>> PhaseGate<L> {
                 phase,
                 noted,
                 entered,
+                untried: phases.take_untried(),
             }
         })
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use proofhouse_oatf::{
-    Action, Actor, AdvanceReason, Extractor, ProtocolEvent, Trigger, TriggerResult, TriggerState,
-    compute_effective_state, evaluate_trigger,
+    Action, Actor, AdvanceReason, Extractor, MatchBudget, ProtocolEvent, Trigger, TriggerResult,
+    TriggerState, compute_effective_state, evaluate_trigger_within,
 };
 use serde_json::Value;
 
@@ -92,6 +92,8 @@ pub(crate) struct Phases {
     disguised: bool,
     current: usize,
     trigger: TriggerState,
+    /// Why a message could not be compared with a trigger.
+    untried: Option<String>,
     entered: Instant,
 }
 
@@ -123,6 +125,7 @@ impl Phases {
             disguised,
             current: 0,
             trigger: TriggerState::default(),
+            untried: None,
             entered: now,
         })
     }
@@ -160,10 +163,15 @@ impl Phases {
         let phase = &self.all[self.current];
         let trigger = phase.trigger.as_ref()?;
         let elapsed = now.saturating_duration_since(self.entered);
-        let TriggerResult::Advanced { reason } =
-            evaluate_trigger(trigger, event, elapsed, &mut self.trigger)
-        else {
-            return None;
+        let budget = &mut MatchBudget::default();
+        let result = evaluate_trigger_within(trigger, event, elapsed, &mut self.trigger, budget);
+        let reason = match result {
+            Ok(TriggerResult::Advanced { reason }) => reason,
+            Ok(TriggerResult::NotAdvanced) => return None,
+            Err(error) => {
+                self.untried.get_or_insert_with(|| error.to_string());
+                return None;
+            }
         };
         let next = self.all.get(self.current + 1)?;
         self.current += 1;
@@ -174,6 +182,11 @@ impl Phases {
             reason: Some(reason),
             actions: next.on_enter.clone(),
         })
+    }
+
+    /// Why the last message could not be compared with the trigger of its phase, if so.
+    pub(crate) fn take_untried(&mut self) -> Option<String> {
+        self.untried.take()
     }
 
     /// How long until time alone ends the phase.

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::actor::{ActorContext, RunShared};
 use crate::aliases;
+use crate::authorization::ClientAuthorization;
 use crate::delivery::DeliveryError;
 use crate::driver::{ActorEndpoint, ActorError, BoxFuture, Driver, PreparedActor};
 use crate::drivers::driver_of;
@@ -60,6 +61,8 @@ pub struct RunOptions {
     pub new_threads: bool,
     /// Headers that requests of clients carry besides those of the protocol.
     pub headers: Vec<(String, String)>,
+    /// How clients get tokens for MCP servers that want one; they get none when absent.
+    pub authorization: Option<ClientAuthorization>,
     /// Where the trace goes, line by line.
     pub trace: Option<Box<dyn Write + Send>>,
     /// Texts that must not leave: not in the trace, nor in evidence, warnings and errors.
@@ -120,6 +123,7 @@ impl Default for RunOptions {
             check_origin: true,
             new_threads: false,
             headers: Vec::new(),
+            authorization: None,
             trace: None,
             secrets: Vec::new(),
             observer: None,
@@ -218,6 +222,8 @@ pub struct RunReport {
     pub acted_after_delivery: bool,
     /// Whether it said something to a client after that. What it said may be the text of an error.
     pub said_after_delivery: bool,
+    /// When the first delivery that carried the attack was sent.
+    pub delivered_at: Option<Instant>,
     /// What went wrong on the way.
     pub warnings: Vec<String>,
     /// Actors that broke off.
@@ -366,6 +372,7 @@ pub async fn run(
         calls: noted.calls,
         acted_after_delivery: noted.acted,
         said_after_delivery: noted.said,
+        delivered_at: noted.armed_at,
         warnings: record.warnings,
         errors,
     })
@@ -458,6 +465,7 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<RunShare
             .any(|endpoint| matches!(endpoint, ActorEndpoint::Stdio)),
         thread_suffix: options.new_threads.then(thread_suffix),
         headers: options.headers.clone(),
+        authorization: options.authorization.clone(),
         activity: watch::Sender::new(0),
         owed: Arc::default(),
         over: CancellationToken::new(),

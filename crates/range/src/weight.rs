@@ -6,6 +6,7 @@ use proofhouse_protocol::a2a::{A2aMethod, A2aTaskState, CARD_EVENT};
 use proofhouse_protocol::ag_ui::{AgUiEventType, INPUT_EVENT};
 use proofhouse_protocol::mcp::{McpMethod, McpNotification};
 use proofhouse_protocol::text;
+use proofhouse_wire::fnv;
 use serde_json::Value;
 
 /// How much of an error is told.
@@ -20,23 +21,23 @@ pub(crate) enum Weight {
     Contact,
     /// That the subject did something of its own accord.
     Act,
+    /// That it called a tool, or said something to another agent, which has this hash: whoever does the same again may
+    /// be a library that has waited too long.
+    Call(u64),
+    /// That it did what a client asked for, as a library does: it listed something, or handed out a resource.
+    Served,
     /// That it said something to a client. Whether that is an answer is seen when all of it is there.
     Said,
     /// That what was asked for failed.
     Error(String),
 }
 
-/// What a message says about who sent it. Housekeeping, such as lists, handshakes and polls, is done by libraries and
-/// not by models.
+/// What a message says about who sent it. Housekeeping, such as lists, prompts, completions, handshakes and polls, is
+/// done by libraries and users, and not by models.
 pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content: &Value) -> Weight {
     match (mode.protocol(), mode.is_server(), direction) {
         (Protocol::Mcp, true, Direction::Request) => match McpMethod::parse(operation) {
-            Some(
-                McpMethod::ToolsCall
-                | McpMethod::ResourcesRead
-                | McpMethod::PromptsGet
-                | McpMethod::CompletionComplete,
-            ) => Weight::Act,
+            Some(McpMethod::ToolsCall) => call(&[content.get("name"), content.get("arguments")]),
             _ => Weight::Contact,
         },
         (Protocol::Mcp, ..) => match McpMethod::parse(operation) {
@@ -47,17 +48,38 @@ pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content:
                 | McpMethod::RootsList,
             ) => Weight::Contact,
             None if operation.starts_with(McpNotification::PREFIX) => Weight::Contact,
+            Some(McpMethod::ToolsCall) if content.get("isError") == Some(&Value::Bool(true)) => {
+                Weight::Error(said(content).unwrap_or_else(|| "the call failed".to_owned()))
+            }
             Some(McpMethod::ToolsCall) => said_or(content, act_or_error(content)),
-            _ => act_or_error(content),
+            // Clients decline without asking anybody.
+            Some(McpMethod::ElicitationCreate) if content.get("content").is_none() => {
+                match act_or_error(content) {
+                    Weight::Act => Weight::Contact,
+                    other => other,
+                }
+            }
+            Some(McpMethod::SamplingCreateMessage) => act_or_error(content),
+            Some(McpMethod::ElicitationCreate) => act_or_error(content),
+            _ => match act_or_error(content) {
+                Weight::Act => Weight::Served,
+                other => other,
+            },
         },
         (Protocol::A2a, true, _) => match A2aMethod::parse(operation) {
-            Some((A2aMethod::SendMessage | A2aMethod::StreamMessage, _)) => Weight::Act,
+            Some((A2aMethod::SendMessage | A2aMethod::StreamMessage, _)) => {
+                call(&[content.pointer("/message/parts").or(Some(content))])
+            }
             _ => Weight::Contact,
         },
         (Protocol::A2a, false, _) if operation == CARD_EVENT => Weight::Contact,
         (Protocol::A2a, false, _) => match state_of(content).and_then(A2aTaskState::parse) {
             Some(A2aTaskState::Submitted | A2aTaskState::Working) => Weight::Contact,
             Some(A2aTaskState::Failed) => Weight::Error(told(content, "the task failed")),
+            Some(A2aTaskState::Canceled) => Weight::Error(told(content, "the task was cancelled")),
+            Some(A2aTaskState::AuthRequired) => {
+                Weight::Error(told(content, "the task asks for credentials"))
+            }
             _ => said_or(content, act_or_error(content)),
         },
         // A frontend's inputs and results are its own.
@@ -74,34 +96,55 @@ pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content:
                         Some(_) => Weight::Said,
                     }
                 }
-                // Frameworks send these around what a model does, and back what they were given.
                 Some(
-                    AgUiEventType::RunStarted
-                    | AgUiEventType::RunFinished
-                    | AgUiEventType::StepStarted
-                    | AgUiEventType::StepFinished
-                    | AgUiEventType::TextMessageStart
-                    | AgUiEventType::TextMessageEnd
-                    | AgUiEventType::ToolCallEnd
-                    | AgUiEventType::ToolCallResult
-                    | AgUiEventType::StateSnapshot
-                    | AgUiEventType::MessagesSnapshot,
-                ) => Weight::Contact,
-                _ => Weight::Act,
+                    AgUiEventType::ToolCallStart
+                    | AgUiEventType::ToolCallArgs
+                    | AgUiEventType::ToolCallChunk,
+                ) => Weight::Act,
+                // Frameworks send the rest around what a model does, and back what they were given.
+                _ => Weight::Contact,
             }
         }
         (_, _, Direction::Request | Direction::Response) => act_or_error(content),
     }
 }
 
+/// A call with these parts.
+fn call(parts: &[Option<&Value>]) -> Weight {
+    let texts = parts.iter().map(|part| part.map(Value::to_string));
+    let bytes = texts.flat_map(|text| text.unwrap_or_default().into_bytes().into_iter().chain([0]));
+    Weight::Call(fnv::hash_64(bytes))
+}
+
 /// An answer with a text in it says something.
 fn said_or(content: &Value, otherwise: Weight) -> Weight {
+    match otherwise {
+        Weight::Act if said(content).is_some() => Weight::Said,
+        // A task that is done and has nothing in it is no answer.
+        Weight::Act if !has_parts(content) => Weight::Served,
+        other => other,
+    }
+}
+
+/// The beginning of what an answer says, if it says anything.
+fn said(content: &Value) -> Option<String> {
     let mut said = String::new();
-    text::collect_answer(content, 1, &mut said);
-    if otherwise == Weight::Act && !said.trim().is_empty() {
-        Weight::Said
-    } else {
-        otherwise
+    text::collect_answer(content, MAX_TOLD_CHARS, &mut said);
+    let said = said.trim();
+    (!said.is_empty()).then(|| said.chars().take(MAX_TOLD_CHARS).collect())
+}
+
+/// Whether an answer has any content: parts of a message or of an artifact, blocks of a result.
+fn has_parts(content: &Value) -> bool {
+    match content {
+        Value::Array(items) => items.iter().any(has_parts),
+        Value::Object(map) => map.iter().any(|(key, value)| match value {
+            _ if key == "history" => false,
+            Value::Array(items) if key == "parts" || key == "content" => !items.is_empty(),
+            Value::Object(map) if key == "structuredContent" => !map.is_empty(),
+            other => has_parts(other),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -152,8 +195,8 @@ mod tests {
                 Mode::McpServer,
                 "tools/call",
                 Direction::Request,
-                json!({}),
-                Weight::Act,
+                json!({"name": "weather"}),
+                call(&[Some(&json!("weather")), None]),
             ),
             (
                 Mode::McpServer,
@@ -167,7 +210,49 @@ mod tests {
                 "elicitation/create",
                 Direction::Response,
                 json!({"action": "decline"}),
+                Weight::Contact,
+            ),
+            (
+                Mode::McpServer,
+                "elicitation/create",
+                Direction::Response,
+                json!({"action": "accept", "content": {"name": "x"}}),
                 Weight::Act,
+            ),
+            (
+                Mode::McpServer,
+                "sampling/createMessage",
+                Direction::Response,
+                json!({"role": "assistant", "content": {"type": "text", "text": "Hello."}}),
+                Weight::Act,
+            ),
+            (
+                Mode::McpServer,
+                "prompts/get",
+                Direction::Request,
+                json!({"name": "x"}),
+                Weight::Contact,
+            ),
+            (
+                Mode::McpServer,
+                "completion/complete",
+                Direction::Request,
+                json!({}),
+                Weight::Contact,
+            ),
+            (
+                Mode::McpServer,
+                "resources/read",
+                Direction::Request,
+                json!({"uri": "memo://x"}),
+                Weight::Contact,
+            ),
+            (
+                Mode::McpServer,
+                "ping",
+                Direction::Request,
+                json!({}),
+                Weight::Contact,
             ),
             (
                 Mode::McpServer,
@@ -188,6 +273,20 @@ mod tests {
                 "tools/call",
                 Direction::Response,
                 json!({"content": []}),
+                Weight::Served,
+            ),
+            (
+                Mode::McpClient,
+                "tools/call",
+                Direction::Response,
+                json!({"content": [{"type": "text", "text": "model down"}], "isError": true}),
+                down(),
+            ),
+            (
+                Mode::McpClient,
+                "tools/call",
+                Direction::Response,
+                json!({"content": [{"type": "image", "data": "aGk="}]}),
                 Weight::Act,
             ),
             (
@@ -201,8 +300,8 @@ mod tests {
                 Mode::A2aServer,
                 "message/send",
                 Direction::Request,
-                json!({}),
-                Weight::Act,
+                json!({"message": {"messageId": "1", "parts": [{"text": "x"}]}}),
+                call(&[Some(&json!([{"text": "x"}]))]),
             ),
             (
                 Mode::A2aClient,
@@ -223,7 +322,28 @@ mod tests {
                 "message/send",
                 Direction::Response,
                 json!({"kind": "message", "parts": []}),
+                Weight::Served,
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                json!({"kind": "message", "parts": [{"kind": "data", "data": {"sum": 3}}]}),
                 Weight::Act,
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                json!({"kind": "task", "status": {"state": "completed"}}),
+                Weight::Served,
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                json!({"kind": "task", "status": {"state": "canceled"}}),
+                Weight::Error("the task was cancelled".to_owned()),
             ),
             (
                 Mode::A2aClient,
@@ -259,6 +379,27 @@ mod tests {
                 Direction::Response,
                 json!({"type": "STATE_SNAPSHOT", "snapshot": {}}),
                 Weight::Contact,
+            ),
+            (
+                Mode::AgUiClient,
+                "state_delta",
+                Direction::Response,
+                json!({"type": "STATE_DELTA", "delta": []}),
+                Weight::Contact,
+            ),
+            (
+                Mode::AgUiClient,
+                "custom",
+                Direction::Response,
+                json!({"type": "CUSTOM", "name": "x"}),
+                Weight::Contact,
+            ),
+            (
+                Mode::AgUiClient,
+                "tool_call_start",
+                Direction::Response,
+                json!({"type": "TOOL_CALL_START", "toolCallName": "x"}),
+                Weight::Act,
             ),
             (
                 Mode::AgUiClient,

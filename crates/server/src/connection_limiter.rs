@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use proofhouse_wire::sync::lock;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +60,9 @@ pub(crate) struct ConnectionState {
     was_used: AtomicBool,
     /// When the last request ended, in milliseconds after the listener was opened.
     idle_since: AtomicU64,
+    /// When a piece of a stream was handed over that the client has not made room for yet, in the same way; 0 if there is
+    /// none.
+    full_since: AtomicU64,
     /// Tells the connection to make way.
     leave: CancellationToken,
 }
@@ -78,6 +81,14 @@ impl ConnectionState {
     /// Waits until the connection is to make way.
     pub(crate) async fn evicted(&self) {
         self.leave.cancelled().await;
+    }
+
+    /// Whether a client has not taken anything of its stream for so long.
+    pub(crate) fn is_stalled(&self, time: Duration) -> bool {
+        match self.full_since.load(Ordering::Acquire) {
+            0 => false,
+            since => u128::from(self.now().saturating_sub(since)) >= time.as_millis(),
+        }
     }
 
     fn idle_since(&self) -> Option<u64> {
@@ -101,8 +112,17 @@ impl ActiveRequest {
     }
 }
 
+impl ActiveRequest {
+    /// Notes whether there is something that the client has not made room for.
+    pub(crate) fn note_full(&self, is_full: bool) {
+        let since = if is_full { self.0.now().max(1) } else { 0 };
+        self.0.full_since.store(since, Ordering::Release);
+    }
+}
+
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
+        self.0.full_since.store(0, Ordering::Release);
         self.0.idle_since.store(self.0.now(), Ordering::Release);
         self.0.requests.fetch_sub(1, Ordering::AcqRel);
     }
@@ -161,6 +181,7 @@ impl ConnectionLimiter {
             requests: AtomicUsize::new(0),
             was_used: AtomicBool::new(false),
             idle_since: AtomicU64::new(0),
+            full_since: AtomicU64::new(0),
             leave,
         });
         state.idle_since.store(state.now(), Ordering::Release);

@@ -18,7 +18,13 @@ const MAX_KEY_TEXT: usize = 128;
 pub enum KeyScope {
     /// See tasks and their turns.
     TasksRead,
-    /// Create tasks, talk to them, approve, interrupt and cancel.
+    /// Begin tasks and talk to them.
+    TasksBegin,
+    /// Answer the questions of tasks.
+    TasksApprove,
+    /// Interrupt, cancel and remove tasks.
+    TasksOperate,
+    /// Begin, approve and operate: what keys had before these were told apart.
     TasksWrite,
     /// See events and what became of them.
     EventsRead,
@@ -28,18 +34,27 @@ pub enum KeyScope {
     ManifestsRead,
     /// Read the metrics.
     MetricsRead,
+    /// Read the audit log.
+    AuditRead,
+    /// Answer questions on behalf of people: for programs that know who their users are.
+    UsersAct,
     /// All of that.
     Admin,
 }
 
 /// Every scope with its name: one row each.
-const SCOPES: [(KeyScope, &str); 7] = [
+const SCOPES: [(KeyScope, &str); 12] = [
     (KeyScope::TasksRead, "tasks:read"),
+    (KeyScope::TasksBegin, "tasks:begin"),
+    (KeyScope::TasksApprove, "tasks:approve"),
+    (KeyScope::TasksOperate, "tasks:operate"),
     (KeyScope::TasksWrite, "tasks:write"),
     (KeyScope::EventsRead, "events:read"),
     (KeyScope::EventsWrite, "events:write"),
     (KeyScope::ManifestsRead, "manifests:read"),
     (KeyScope::MetricsRead, "metrics:read"),
+    (KeyScope::AuditRead, "audit:read"),
+    (KeyScope::UsersAct, "users:act"),
     (KeyScope::Admin, "admin"),
 ];
 
@@ -59,7 +74,143 @@ impl KeyScope {
     /// Whether someone with these scopes may do what needs this one.
     #[must_use]
     pub fn is_in(self, held: &[Self]) -> bool {
-        held.contains(&Self::Admin) || held.contains(&self)
+        held.iter().any(|held| held.covers(self))
+    }
+
+    fn covers(self, other: Self) -> bool {
+        match self {
+            Self::Admin => true,
+            Self::TasksWrite => matches!(
+                other,
+                Self::TasksWrite | Self::TasksBegin | Self::TasksApprove | Self::TasksOperate
+            ),
+            scope => scope == other,
+        }
+    }
+}
+
+/// A name for scopes that go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AccessRole {
+    name: &'static str,
+    scopes: &'static [KeyScope],
+}
+
+/// Every role: one row each.
+const ROLES: [AccessRole; 6] = [
+    AccessRole {
+        name: "reader",
+        scopes: &[
+            KeyScope::TasksRead,
+            KeyScope::EventsRead,
+            KeyScope::ManifestsRead,
+        ],
+    },
+    AccessRole {
+        name: "starter",
+        scopes: &[
+            KeyScope::TasksRead,
+            KeyScope::EventsRead,
+            KeyScope::ManifestsRead,
+            KeyScope::TasksBegin,
+        ],
+    },
+    AccessRole {
+        name: "approver",
+        scopes: &[
+            KeyScope::TasksRead,
+            KeyScope::EventsRead,
+            KeyScope::ManifestsRead,
+            KeyScope::TasksApprove,
+        ],
+    },
+    AccessRole {
+        name: "operator",
+        scopes: &[
+            KeyScope::TasksRead,
+            KeyScope::EventsRead,
+            KeyScope::ManifestsRead,
+            KeyScope::TasksBegin,
+            KeyScope::TasksOperate,
+            KeyScope::EventsWrite,
+            KeyScope::MetricsRead,
+        ],
+    },
+    AccessRole {
+        name: "auditor",
+        scopes: &[
+            KeyScope::TasksRead,
+            KeyScope::EventsRead,
+            KeyScope::ManifestsRead,
+            KeyScope::AuditRead,
+        ],
+    },
+    AccessRole {
+        name: "admin",
+        scopes: &[KeyScope::Admin],
+    },
+];
+
+impl AccessRole {
+    /// What it allows.
+    #[must_use]
+    pub fn scopes(self) -> &'static [KeyScope] {
+        self.scopes
+    }
+
+    /// All names, for help texts.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ROLES.iter().map(|role| role.name)
+    }
+}
+
+/// A name that is no role.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no role `{0}`; use one of: {list}", list = AccessRole::names().collect::<Vec<_>>().join(", "))]
+pub struct UnknownRole(String);
+
+impl FromStr for AccessRole {
+    type Err = UnknownRole;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let row = ROLES.iter().find(|role| role.name == text);
+        row.copied()
+            .ok_or_else(|| UnknownRole(text.chars().take(40).collect()))
+    }
+}
+
+/// The namespaces that a caller may see and use: those of the agents, tools, triggers and schedules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TenantNamespaces {
+    /// All of them, and what belongs to none.
+    All,
+    /// These only.
+    Only(Vec<String>),
+}
+
+impl TenantNamespaces {
+    /// Those of a list; all without one.
+    #[must_use]
+    pub fn of(list: Option<Vec<String>>) -> Self {
+        list.map_or(Self::All, Self::Only)
+    }
+
+    /// Whether this one is among them.
+    #[must_use]
+    pub fn has(&self, namespace: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(list) => list.iter().any(|one| one == namespace),
+        }
+    }
+
+    /// The list, unless they are all.
+    #[must_use]
+    pub fn list(&self) -> Option<&[String]> {
+        match self {
+            Self::All => None,
+            Self::Only(list) => Some(list),
+        }
     }
 }
 
@@ -133,12 +284,18 @@ pub fn random_text() -> Result<String, NoRandomness> {
     Ok(hex(&bytes))
 }
 
+/// The SHA-256 of a text, in hexadecimal digits.
+#[must_use]
+pub fn digest(text: &str) -> String {
+    hex(digest::digest(&digest::SHA256, text.as_bytes()).as_ref())
+}
+
 /// What is kept of a key: its SHA-256. Finding a row by it tells nothing about the key in how long it takes,
 /// because nobody can choose hashes byte by byte. `None` for what cannot be a key.
 #[must_use]
 pub fn hash(key: &str) -> Option<String> {
     let sensible = key.starts_with(PREFIX) && key.len() <= MAX_KEY_TEXT;
-    sensible.then(|| hex(digest::digest(&digest::SHA256, key.as_bytes()).as_ref()))
+    sensible.then(|| self::digest(key))
 }
 
 /// Bytes as text.
@@ -170,6 +327,28 @@ mod tests {
     }
 
     #[test]
+    fn an_operator_does_not_approve_and_an_approver_does_not_begin() {
+        let may = |role: &str, scope: KeyScope| {
+            let role: AccessRole = role.parse().unwrap();
+            scope.is_in(role.scopes())
+        };
+        assert!(!may("operator", KeyScope::TasksApprove));
+        assert!(!may("approver", KeyScope::TasksBegin));
+        assert!(!may("starter", KeyScope::TasksOperate));
+        assert!(!may("reader", KeyScope::TasksBegin));
+        assert!(!may("auditor", KeyScope::TasksOperate) && may("auditor", KeyScope::AuditRead));
+        assert!(may("admin", KeyScope::UsersAct));
+        assert!("root".parse::<AccessRole>().is_err());
+    }
+
+    #[test]
+    fn namespaces_are_compared_whole() {
+        let only = TenantNamespaces::of(Some(vec!["shop".to_owned()]));
+        assert!(only.has("shop") && !only.has("shop2") && !only.has(""));
+        assert!(TenantNamespaces::of(None).has(""));
+    }
+
+    #[test]
     fn scopes_have_names_and_admin_has_all() {
         for (scope, name) in SCOPES {
             assert_eq!(name.parse(), Ok(scope));
@@ -177,6 +356,9 @@ mod tests {
             assert!(scope.is_in(&[KeyScope::Admin]));
         }
         assert!(!KeyScope::TasksWrite.is_in(&[KeyScope::TasksRead]));
+        assert!(KeyScope::TasksApprove.is_in(&[KeyScope::TasksWrite]));
+        assert!(!KeyScope::TasksApprove.is_in(&[KeyScope::TasksBegin, KeyScope::TasksOperate]));
+        assert!(!KeyScope::EventsWrite.is_in(&[KeyScope::TasksWrite]));
         assert!("tasks".parse::<KeyScope>().is_err());
     }
 }

@@ -1,12 +1,14 @@
 //! Runs agents as a service: HTTP API, webhooks, events, a dashboard.
 
 pub mod api;
+pub mod audit;
 mod connection_limiter;
 mod dashboard;
 pub mod engine;
 pub mod keys;
 pub mod listen;
 pub mod metrics;
+pub mod oidc;
 mod peer;
 pub mod problem;
 pub mod rate;

@@ -41,6 +41,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const MAX_EVICTIONS: usize = 16;
 /// What the system says when too many files are open: in the process, on the machine, and on Windows.
 const TOO_MANY_FILES: [i32; 3] = [24, 23, 10_024];
+/// How long a client may stop reading a stream before its connection is closed; it can come back.
+const MAX_STALL: Duration = Duration::from_secs(60);
+/// How often that is looked at.
+const STALL_LOOK: Duration = Duration::from_secs(15);
 /// Connections that are told at the same time that there is no room; more are only closed.
 const MAX_REFUSALS: usize = 64;
 /// How long telling may take.
@@ -275,6 +279,11 @@ impl ServedConnection {
             tokio::select! {
                 result = serving.as_mut() => return result,
                 () = state.evicted() => break,
+                () = tokio::time::sleep(STALL_LOOK) => {
+                    if state.is_stalled(MAX_STALL) {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
                 () = silence.as_mut(), if !was_heard => {
                     if !state.was_used() {
                         return Err(io::ErrorKind::TimedOut.into());
@@ -309,9 +318,12 @@ impl ServedConnection {
             let answering = self.router.clone().oneshot(request);
             async move {
                 let answer = answering.await?;
+                let form = answer.headers().get(http::header::CONTENT_TYPE);
+                let is_stream = form.is_some_and(|form| form == "text/event-stream");
                 Ok::<_, std::convert::Infallible>(answer.map(|body| TrackedBody {
                     body,
-                    _active: active,
+                    is_stream,
+                    active,
                 }))
             }
         });
@@ -333,7 +345,9 @@ impl ServedConnection {
 /// The body of an answer; its request is under way until it was sent.
 struct TrackedBody {
     body: axum::body::Body,
-    _active: ActiveRequest,
+    /// Whether it goes on for as long as the client likes. Whoever stops reading one is not waited for.
+    is_stream: bool,
+    active: ActiveRequest,
 }
 
 impl Body for TrackedBody {
@@ -344,7 +358,13 @@ impl Body for TrackedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if self.is_stream {
+            // It is asked again as soon as there is room for more.
+            self.active
+                .note_full(matches!(polled, Poll::Ready(Some(_))));
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::postgres::PostgresBackend;
+use crate::simulated::SimulatedBackend;
 use crate::sql::transaction::{TransactionMode, TransactionWork};
 use crate::sqlite::SqliteBackend;
 
@@ -11,6 +12,8 @@ pub(crate) enum Backend {
     Sqlite(SqliteBackend),
     /// A server, for several processes.
     Postgres(PostgresBackend),
+    /// Memory, with the faults of a simulation.
+    Simulated(SimulatedBackend),
 }
 
 impl Backend {
@@ -23,6 +26,7 @@ impl Backend {
         match self {
             Self::Sqlite(sqlite) => sqlite.run(mode, work).await,
             Self::Postgres(postgres) => postgres.run(mode, work).await,
+            Self::Simulated(simulated) => simulated.run(mode, work).await,
         }
     }
 
@@ -31,6 +35,7 @@ impl Backend {
         match self {
             Self::Sqlite(sqlite) => sqlite.close().await,
             Self::Postgres(postgres) => postgres.close(),
+            Self::Simulated(_) => {}
         }
     }
 }

@@ -239,6 +239,7 @@ impl LiveAgent {
         match failed {
             Some(message) => Err(SubjectError(message)),
             None => Ok(SubjectAnswer {
+                said_at: None,
                 text: Some(output.message),
             }),
         }
@@ -283,8 +284,9 @@ impl LiveSubject for LiveAgent {
                 let _ = served.await;
             }
             Shutdown {
+                failure: None,
                 tokens,
-                warnings: Vec::new(),
+                ..Shutdown::default()
             }
         })
     }

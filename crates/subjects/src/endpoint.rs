@@ -173,7 +173,10 @@ impl LiveSubject for LiveEndpoint {
                 )
             })?;
             let text = user.say(text).await?;
-            Ok(SubjectAnswer { text: Some(text) })
+            Ok(SubjectAnswer {
+                text: Some(text),
+                said_at: None,
+            })
         })
     }
 

@@ -32,6 +32,13 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The control of a document still has the payload, so that it is none.
+    UncleanControl {
+        /// The file of the document.
+        name: String,
+        /// What is left of the payload.
+        why: String,
+    },
     /// The agent has a mount, and no directory is given for it.
     MountWithoutFiles,
     /// An attack listens at an address that is not only this machine's.

@@ -11,15 +11,21 @@ use proofhouse_agent::model::Model;
 use proofhouse_agent::task::Host;
 use proofhouse_manifest::interpolate::{Root, Sealed, Secrets};
 use proofhouse_manifest::{Catalog, Tool};
-use proofhouse_tools::actions::{KubernetesJobs, McpRuntime};
+use proofhouse_mcp_auth::{Consent, TokenVault};
+use proofhouse_tools::actions::{KubernetesJobs, McpAuthorization, McpRuntime};
 use proofhouse_tools::auth::Providers;
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
-use proofhouse_tools::operator::{OperatorConfig, WebhookConfig};
-use proofhouse_tools::runtime::{ActionError, Environment, Runtimes, ToolLimits, ToolTask};
+use proofhouse_tools::operator::{
+    McpOauthConfig, OperatorConfig, RetentionConfig, SignInConfig, WebhookConfig,
+};
+use proofhouse_tools::runtime::{
+    ActionError, ActionFailure, Environment, Runtimes, ToolLimits, ToolTask,
+};
 use proofhouse_tools::serve::ManifestTools;
 use serde_json::{Map, Value, json};
 
 use crate::tool_manifests::Located;
+use proofhouse_wire::files::FileInput;
 
 /// What the operator configured, ready for use.
 pub struct Operator {
@@ -27,10 +33,15 @@ pub struct Operator {
     /// Settings of the command line, for the tools that declare them.
     declared: Sealed<Map<String, Value>>,
     runtimes: Runtimes,
+    /// The runtime of MCP servers, for logging in.
+    mcp: McpRuntime,
+    authorization: McpAuthorization,
     tokens: Arc<Providers>,
     limits: ToolLimits,
     egress: EgressPolicy,
     webhooks: WebhookConfig,
+    sign_in: Option<SignInConfig>,
+    retention: RetentionConfig,
     runtime: Value,
 }
 
@@ -77,6 +88,9 @@ impl Operator {
             Some(path) => mcp.with_environment([("PATH", path)]),
         };
         let mcp = mcp.with_variables(config.mcp_environment.into_exposed());
+        let vault = vault(&config.mcp_oauth, variable)?;
+        let authorization = McpAuthorization::new(config.mcp_oauth.tools, vault, Arc::new(seconds));
+        let mcp = mcp.with_authorization(authorization.clone());
         let runtimes = Runtimes::new(&limits, egress.clone())?;
         Ok(Self {
             settings: Sealed::new(settings),
@@ -86,13 +100,38 @@ impl Operator {
                     proofhouse_manifest::BackendKind::KubernetesJob,
                     Arc::new(jobs),
                 )
-                .with(proofhouse_manifest::BackendKind::Mcp, Arc::new(mcp)),
+                .with(proofhouse_manifest::BackendKind::Mcp, Arc::new(mcp.clone())),
+            mcp,
+            authorization,
             tokens: Arc::new(tokens?),
             limits,
             egress,
             webhooks: config.webhooks,
+            sign_in: config.sign_in,
+            retention: config.retention,
             runtime: json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
         })
+    }
+
+    /// How tools are authorized with MCP servers.
+    #[must_use]
+    pub fn authorization(&self) -> &McpAuthorization {
+        &self.authorization
+    }
+
+    /// Gets a token for the MCP server of a tool, with the consent of a person, and keeps it. Yields the server's address.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when nothing is configured for the tool, or there is no way to get a token.
+    pub async fn log_in(
+        &self,
+        located: &Located,
+        consent: Arc<dyn Consent>,
+    ) -> Result<String, ActionError> {
+        let environment = self.environment(located);
+        let logged_in = self.mcp.log_in(&located.tool, &environment, consent).await;
+        logged_in.map(String::from)
     }
 
     /// A task of one tool.
@@ -177,6 +216,18 @@ impl Operator {
         self.webhooks.clone()
     }
 
+    /// The identity provider that people sign in with, if there is one.
+    #[must_use]
+    pub fn sign_in(&self) -> Option<SignInConfig> {
+        self.sign_in.clone()
+    }
+
+    /// How long a server keeps things.
+    #[must_use]
+    pub fn retention(&self) -> RetentionConfig {
+        self.retention
+    }
+
     /// What calls know that belong to no task.
     #[must_use]
     pub fn common_environment(&self) -> Environment {
@@ -210,6 +261,36 @@ pub fn now() -> String {
 fn seconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.as_ref().map_or(0, Duration::as_secs)
+}
+
+/// The variable with the key that tokens are sealed with.
+const TOKEN_KEY: &str = "PROOFHOUSE_TOKEN_KEY";
+/// A key has 44 characters; a file of it may have a line more.
+const MAX_KEY_FILE: usize = 4096;
+
+/// Where tokens are kept, if the operator names a place.
+fn vault(
+    config: &McpOauthConfig,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Option<Arc<TokenVault>>, ActionError> {
+    let Some(directory) = &config.tokens else {
+        return Ok(None);
+    };
+    let wrong = |message: String| ActionError::new(ActionFailure::Setting, message);
+    let key = match &config.token_key_file {
+        Some(file) => FileInput::File(file.clone())
+            .read(MAX_KEY_FILE)
+            .map_err(|error| wrong(format!("`mcp.token_key_file` {}: {error}", file.display())))?,
+        None => variable(TOKEN_KEY)
+            .and_then(|key| key.into_string().ok())
+            .ok_or_else(|| {
+                wrong(format!(
+                    "`mcp.tokens` needs a key: name a file in `mcp.token_key_file`, or set {TOKEN_KEY}"
+                ))
+            })?,
+    };
+    let vault = TokenVault::new(directory, &key).map_err(|error| wrong(error.to_string()))?;
+    Ok(Some(Arc::new(vault)))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proofhouse_oatf::Mode;
 use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer};
@@ -63,7 +63,7 @@ pub trait Subject: Send + Sync {
 pub struct SubjectInfo {
     /// The name, unique in the campaign.
     pub name: String,
-    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint` or `model`.
+    /// What kind of subject: `sim`, `manifest`, `command`, `endpoint`, `model` or `host`.
     pub kind: String,
     /// Whether it is a simulation, which every report says.
     pub simulation: bool,
@@ -150,6 +150,8 @@ impl Default for Pace {
 pub struct SubjectAnswer {
     /// What it said, if that can be known.
     pub text: Option<String>,
+    /// When it said the last of it, where that is known: what was said before something was sent is no answer to that.
+    pub said_at: Option<Instant>,
 }
 
 /// What is known of a subject when it is gone.
@@ -157,8 +159,12 @@ pub struct SubjectAnswer {
 pub struct Shutdown {
     /// Tokens of its model.
     pub tokens: Option<u64>,
+    /// How it failed, if it ended by itself before it was asked to, and not well.
+    pub failure: Option<String>,
     /// What went wrong without spoiling the run.
     pub warnings: Vec<String>,
+    /// The end of what it wrote to its error output, if it has one.
+    pub stderr: Option<String>,
 }
 
 /// Why a subject cannot take part.

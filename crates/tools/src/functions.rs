@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofhouse_wire::fnv;
 use serde_json::{Map, Value, json};
 
-use proofhouse_manifest::{Tool, ToolAction};
+use proofhouse_manifest::{Execute, Tool, ToolAction};
 
 /// The longest name that models take.
 pub const MAX_NAME_BYTES: usize = 64;
@@ -207,6 +207,29 @@ fn visible(schema: Value, hidden: &[&str]) -> Value {
         required.retain(|name| !name.as_str().is_some_and(|name| hidden.contains(&name)));
     }
     Value::Object(schema)
+}
+
+/// The operation and the arguments that a call of `call`, the function of a searched API, is about.
+#[must_use]
+pub fn searched_call(
+    tool: &Tool,
+    action: &str,
+    arguments: &Map<String, Value>,
+) -> Option<(String, Map<String, Value>)> {
+    let is_declared = tool.actions.iter().any(|declared| declared.name == action);
+    let derives = tool
+        .deriving()
+        .iter()
+        .any(|block| matches!(block, Execute::OpenApi(_)));
+    if is_declared || !derives || action != proofhouse_openapi::search::CALL {
+        return None;
+    }
+    let operation = arguments.get("operation")?.as_str()?;
+    let given = match arguments.get("arguments") {
+        None | Some(Value::Null) => Map::new(),
+        Some(given) => given.as_object()?.clone(),
+    };
+    Some((operation.to_owned(), given))
 }
 
 #[cfg(test)]

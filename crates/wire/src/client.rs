@@ -158,11 +158,15 @@ impl Client {
 
     fn build(limits: WireLimits, reach: &Reach, roots: Roots) -> Result<Self, ClientError> {
         let setup = |error: &dyn std::fmt::Display| ClientError::Setup(error.to_string());
+        let mut believed = roots.certificates();
+        if let Reach::Guarded(guard) = reach {
+            believed.add_parsable_certificates(guard.authorities().iter().cloned());
+        }
         let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| setup(&error))?
-            .with_root_certificates(roots.certificates())
+            .with_root_certificates(believed)
             .with_no_client_auth();
         let inner = Arc::new(connections(tls, reach, limits.connect_timeout));
         let guard = match reach {

@@ -129,8 +129,13 @@ impl Service<Name> for GuardedResolver {
             if let Some(guard) = &guard {
                 guard.check_name(name.as_str())?;
             }
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let addresses: Vec<_> = found.collect();
+            let fixed = guard
+                .as_ref()
+                .and_then(|guard| guard.address_of(name.as_str()));
+            let addresses: Vec<_> = match fixed {
+                Some(address) => vec![address],
+                None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
+            };
             if let Some(guard) = &guard {
                 for address in &addresses {
                     guard.check(address.ip())?;

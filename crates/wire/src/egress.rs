@@ -1,9 +1,12 @@
 //! The egress policy: which addresses tools may connect to.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::{AddressDenied, AddressGuard};
 use ipnet::IpNet;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 /// Addresses that tools may not reach unless the operator says so, by what they are.
 const DENIED: &[(&str, &str)] = &[
@@ -52,7 +55,16 @@ pub struct EgressPolicy {
     allow: Vec<IpNet>,
     /// Whether what is public is closed, too.
     is_closed: bool,
+    /// Names with the addresses that the operator gave them.
+    hosts: BTreeMap<String, SocketAddr>,
+    /// Certificates of authorities that the operator believes.
+    authorities: Vec<CertificateDer<'static>>,
 }
+
+/// The text holds no certificate in PEM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is no certificate in PEM (`-----BEGIN CERTIFICATE-----`)")]
+pub struct NotACertificate;
 
 impl EgressPolicy {
     /// A policy that allows these networks beside the public ones.
@@ -60,7 +72,7 @@ impl EgressPolicy {
     pub fn allowing(networks: impl IntoIterator<Item = IpNet>) -> Self {
         Self {
             allow: networks.into_iter().collect(),
-            is_closed: false,
+            ..Self::default()
         }
     }
 
@@ -79,7 +91,31 @@ impl EgressPolicy {
         Self {
             allow: this_machine.chain(networks).collect(),
             is_closed: true,
+            ..Self::default()
         }
+    }
+
+    /// The same policy, with an address for a name, as in a file of hosts. The address still has to be allowed; its port,
+    /// if it is not 0, stands in for that of URLs without one.
+    #[must_use]
+    pub fn with_host(mut self, name: &str, address: SocketAddr) -> Self {
+        self.hosts.insert(name.to_ascii_lowercase(), address);
+        self
+    }
+
+    /// The same policy, which believes the authorities of these certificates, too.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the text holds none.
+    pub fn believing(mut self, pem: &str) -> Result<Self, NotACertificate> {
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+        let found = found.map_err(|_| NotACertificate)?;
+        if found.is_empty() {
+            return Err(NotACertificate);
+        }
+        self.authorities.extend(found);
+        Ok(self)
     }
 
     /// The same policy, which allows these networks too.
@@ -153,6 +189,14 @@ impl AddressGuard for EgressPolicy {
         } else {
             Ok(())
         }
+    }
+
+    fn address_of(&self, name: &str) -> Option<SocketAddr> {
+        self.hosts.get(&name.to_ascii_lowercase()).copied()
+    }
+
+    fn authorities(&self) -> &[CertificateDer<'static>] {
+        &self.authorities
     }
 }
 

@@ -1,6 +1,8 @@
 //! Guards: which addresses a client may connect to, asked for every address of every connection.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+
+use rustls::pki_types::CertificateDer;
 
 /// Decides about addresses.
 ///
@@ -21,6 +23,17 @@ pub trait AddressGuard: Send + Sync {
     /// Returns why not, in one sentence.
     fn check_name(&self, _name: &str) -> Result<(), AddressDenied> {
         Ok(())
+    }
+
+    /// The address that a name has whatever a name server says; it is checked like any other. A port of it stands in for
+    /// that of URLs without one.
+    fn address_of(&self, _name: &str) -> Option<SocketAddr> {
+        None
+    }
+
+    /// Certificates of authorities that are believed beside those of the client.
+    fn authorities(&self) -> &[CertificateDer<'static>] {
+        &[]
     }
 }
 

@@ -11,7 +11,7 @@ use std::any::Any;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -104,6 +104,29 @@ pub struct Reply {
     pub body: ReplyBody,
     /// Dropped once the reply was written, or could not be.
     pub guard: Guard,
+    /// Called when it turns out that the client never read it.
+    pub unread: UnreadHook,
+}
+
+/// What happens when a client closes its connection and has not read a [`Reply`]. Only of whole replies can that be told: the
+/// end of a stream is often left unread by clients that have all they want.
+#[derive(Default)]
+pub struct UnreadHook(Option<Box<dyn FnOnce() + Send>>);
+
+impl UnreadHook {
+    fn happened(self) {
+        if let Some(then) = self.0 {
+            then();
+        }
+    }
+}
+
+impl std::fmt::Debug for UnreadHook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("UnreadHook")
+            .field(&self.0.is_some())
+            .finish()
+    }
 }
 
 /// Something that waits for a [`Reply`] to be on its way, and happens when it is dropped.
@@ -136,6 +159,7 @@ impl Reply {
             headers: HeaderMap::new(),
             body: ReplyBody::Whole(Bytes::new()),
             guard: Guard::default(),
+            unread: UnreadHook::default(),
         }
     }
 
@@ -181,6 +205,14 @@ impl Reply {
     #[must_use]
     pub fn with_guard(mut self, guard: impl Any + Send) -> Self {
         self.guard = Guard(Some(Box::new(guard)));
+        self
+    }
+
+    /// With something to do when it turns out that the client never read the reply: it closed the connection before it
+    /// had taken all bytes.
+    #[must_use]
+    pub fn if_unread(mut self, then: impl FnOnce() + Send + 'static) -> Self {
+        self.unread = UnreadHook(Some(Box::new(then)));
         self
     }
 
@@ -351,6 +383,7 @@ impl BoundServer {
                 handler: Arc::clone(&handler),
                 limits: Arc::clone(&limits),
                 traffic: Arc::clone(&traffic),
+                unread: Mutex::default(),
             };
             connections.spawn(async move {
                 connection.serve(stream).await;

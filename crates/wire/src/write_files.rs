@@ -54,6 +54,29 @@ pub fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Writes a secret to a file that only its owner may read. One that is there is replaced in one step, and is as private then.
+///
+/// # Errors
+///
+/// Returns an error when it cannot be written.
+pub fn create_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    // Such files are made for their owner alone.
+    let mut file = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let private = fs::Permissions::from_mode(0o600);
+        file.as_file().set_permissions(private)?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
 /// Whether two paths lead to one file. Devices and pipes may be given twice.
 #[must_use]
 pub fn same_file(a: &Path, b: &Path) -> bool {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use proofhouse_manifest::Agent;
 use proofhouse_source::did_you_mean;
+use proofhouse_tools::functions::{Function, searched_call};
 use proofhouse_tools::runtime::{ActionError, Invocation};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
@@ -107,11 +108,46 @@ async fn attempt(
     call: &ToolCall,
     cancel: &CancellationToken,
 ) -> CallOutcome {
+    let undone = if let Arguments::Object(said) = &call.arguments
+        && let Some(callable) = capabilities.find(&call.name)
+    {
+        undone(callable, said)
+    } else {
+        None
+    };
+    let operation = undone.as_ref().map(|(function, _)| function.action.clone());
+    let mut called = attempt_one(shared, capabilities, context, call, undone, cancel).await;
+    called.arguments = as_said(operation.as_deref(), called.arguments);
+    called
+}
+
+/// The arguments of an operation as its caller gave them: those of `call`, if it was called by that.
+fn as_said(operation: Option<&str>, arguments: Map<String, Value>) -> Map<String, Value> {
+    let Some(operation) = operation else {
+        return arguments;
+    };
+    let mut said = Map::new();
+    said.insert("operation".to_owned(), operation.into());
+    said.insert("arguments".to_owned(), arguments.into());
+    said
+}
+
+async fn attempt_one(
+    shared: &TaskShared,
+    capabilities: &Capabilities,
+    context: &mut TaskContext,
+    call: &ToolCall,
+    undone: Option<(Function, Map<String, Value>)>,
+    cancel: &CancellationToken,
+) -> CallOutcome {
+    let operation = undone
+        .as_ref()
+        .map(|(function, _)| function.action.as_str());
     let tell = |arguments: &Map<String, Value>| {
         let _ = shared.events.send(TaskEvent::Call {
             id: call.id.clone(),
             function: call.name.clone(),
-            arguments: arguments.clone(),
+            arguments: as_said(operation, arguments.clone()),
         });
     };
     let said = match &call.arguments {
@@ -127,6 +163,16 @@ async fn attempt(
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let message = format!("there is no function `{}`{near}", call.name);
         return CallOutcome::refused(&call.name, said, "unknown_function", &message);
+    };
+    let (callable, said) = match &undone {
+        Some((function, arguments)) => (
+            Callable {
+                function,
+                ..callable
+            },
+            arguments.clone(),
+        ),
+        None => (callable, said),
     };
     let arguments = match resolve(shared, callable, context, said.clone()) {
         Ok(arguments) => arguments,
@@ -156,7 +202,10 @@ async fn attempt(
     if let Some(refused) = before(&mut site, callable, &arguments).await {
         return refused;
     }
-    if begin(shared, callable, call, &arguments).await.is_err() {
+    if begin(shared, callable, call, &arguments, operation)
+        .await
+        .is_err()
+    {
         return stop(&callable.function.name, arguments, Passed::Cancelled);
     }
     let mut called = dispatch(shared, callable, site.context, arguments.clone(), cancel).await;
@@ -174,6 +223,22 @@ async fn attempt(
         }
     }
     called
+}
+
+/// The call of an operation that a `call` of a searched API stands for: bindings and rules are about operations.
+fn undone(
+    callable: Callable<'_>,
+    said: &Map<String, Value>,
+) -> Option<(Function, Map<String, Value>)> {
+    let CapabilityTarget::Tool(task) = &callable.granted.target else {
+        return None;
+    };
+    let (action, arguments) = searched_call(task.tool(), &callable.function.action, said)?;
+    let function = Function {
+        action,
+        ..callable.function.clone()
+    };
+    Some((function, arguments))
 }
 
 /// What the model said, with what is bound in its place.
@@ -265,6 +330,7 @@ async fn begin(
     callable: Callable<'_>,
     call: &ToolCall,
     arguments: &Map<String, Value>,
+    operation: Option<&str>,
 ) -> Result<(), Lost> {
     let mut gained = Vec::new();
     if let CapabilityTarget::Tool(task) = &callable.granted.target {
@@ -298,7 +364,7 @@ async fn begin(
         time: shared.environment.now(),
         call: call.id.clone(),
         function: callable.function.name.clone(),
-        arguments: arguments.clone(),
+        arguments: as_said(operation, arguments.clone()),
         step: false,
     };
     let state = turn.state();
@@ -325,6 +391,7 @@ async fn dispatch(
                 id: format!("{}-{}", shared.id, shared.next_invocation()),
                 action: callable.function.action.clone(),
                 arguments: for_action(callable, arguments.clone()),
+                bound: bound_names(callable),
                 context: context.value().clone(),
                 cancel: cancel.clone(),
             };
@@ -348,6 +415,12 @@ fn for_action(callable: Callable<'_>, mut arguments: Map<String, Value>) -> Map<
         }
     }
     arguments
+}
+
+/// The names of what is bound.
+fn bound_names(callable: Callable<'_>) -> Vec<String> {
+    let bindings = callable.granted.rules.bindings.iter();
+    bindings.map(|(name, _)| name.clone()).collect()
 }
 
 /// Whether the action has a parameter, as far as the manifest can tell.

@@ -79,7 +79,13 @@ impl Capabilities {
             let (target, actions) = match host.inner.catalog.find(&agent.namespace, reference) {
                 Some(Referent::Tool(tool)) => {
                     let task = tool_task(host, &tool, environment);
-                    let actions = task.actions(cancel.clone()).await?;
+                    // Whoever names operations of a large API gets those, and need not search.
+                    let actions = match &rules.include {
+                        Some(names) if derives_operations(&tool) => {
+                            task.actions_named(names, cancel.clone()).await?
+                        }
+                        _ => task.actions(cancel.clone()).await?,
+                    };
                     (CapabilityTarget::Tool(task), actions)
                 }
                 Some(Referent::Agent(other)) => {
@@ -284,6 +290,13 @@ fn tool_task(host: &Host, tool: &Arc<Tool>, environment: &Environment) -> ToolTa
         Some(observer) => task.with_observer(Arc::clone(observer)),
         None => task,
     }
+}
+
+/// Whether an OpenAPI description says what a tool has.
+fn derives_operations(tool: &Tool) -> bool {
+    let blocks = tool.deriving();
+    let mut blocks = blocks.iter();
+    blocks.any(|block| matches!(block, Execute::OpenApi(_)))
 }
 
 fn plain(reference: &str, action: &str) -> String {

@@ -169,6 +169,7 @@ impl Runner {
             std::future::pending::<()>().await;
         };
         let done = tokio::select! {
+            biased;
             () = watch => Err(NoAnswer::Cancelled),
             done = self.carry_out_directly(call.function, call.arguments, &cancel) => done,
         };

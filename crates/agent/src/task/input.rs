@@ -70,7 +70,9 @@ impl Runner {
                     InputKind::Rest(rest) => self.go_on(rest, &cancel).await,
                 }
             };
+            // In this order, so that a simulation can be repeated exactly; so it is wherever tasks wait.
             tokio::select! {
+                biased;
                 () = watch => Err(NoAnswer::Cancelled),
                 answered = answer => answered,
             }

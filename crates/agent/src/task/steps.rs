@@ -181,6 +181,7 @@ impl StepSite<'_> {
             id: String::new(),
             action,
             arguments: arguments.clone(),
+            bound: Vec::new(),
             context: self.context.value().clone(),
             cancel: self.cancel.clone(),
         };
@@ -275,6 +276,7 @@ impl StepSite<'_> {
             }
             let _ = self.events.send(TaskEvent::Review(review));
             let decision = tokio::select! {
+                biased;
                 decision = decision => decision.unwrap_or(Decision::Deny),
                 () = self.cancel.cancelled() => {
                     self.reviews.forget(id);

@@ -13,6 +13,7 @@ mod players;
 mod providers;
 mod record;
 mod remote;
+mod searched_api;
 mod serve_a2a;
 mod serve_ag_ui;
 mod serve_mcp;

@@ -107,7 +107,7 @@ pub fn json_schema() -> Value {
         required_first: false,
         typed_choices: true,
     });
-    Value::Object(maker.document("Labelled cases", &CASES, PARTS))
+    Value::Object(maker.document("cases", "Labelled cases", &CASES, PARTS))
 }
 
 /// The keys as a page in Markdown.

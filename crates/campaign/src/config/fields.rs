@@ -80,7 +80,7 @@ pub(super) const SIMULATIONS: &[&str] = &["sim:gullible", "sim:careful"];
 /// What a command may serve.
 pub(super) const SERVES: &[&str] = &["ag-ui", "a2a", "mcp"];
 /// The formats of reports that can be written beside a result.
-pub(super) const REPORTS: &[&str] = crate::report::FORMAT_NAMES;
+pub(super) const REPORTS: &[&str] = crate::report_format::FORMAT_NAMES;
 /// The most repeats, as on the command line.
 pub(crate) const MAX_REPEATS: u64 = 10_000;
 /// The most runs at a time, as on the command line.
@@ -165,12 +165,45 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
             "out",
             PATH,
             "The directory that gets the result, the traces and the reports; {time} in it is the time of the \
-             campaign.",
+             campaign. `.proofhouse/results/{time}` when absent.",
         ),
         field(
             "reports",
             Kind::OneOrMore(&Kind::Choice(REPORTS)),
-            "The reports that are written into `out`; html when absent.",
+            "The reports that are written beside the result; html when absent.",
+        ),
+        field(
+            "accepted",
+            Kind::OneOrMore(&Kind::Type(&ACCEPTED)),
+            "Findings that are accepted for a while: they are reported and do not fail the campaign.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static ACCEPTED: TypeSpec = TypeSpec {
+    name: "Accepted",
+    doc: "An accepted risk: one attack on one subject, until a date.",
+    fields: &[
+        needed(
+            "id",
+            Kind::SomeText,
+            "The id of the attack, such as PROOF-001.",
+        ),
+        needed("subject", Kind::SomeText, "The name of the subject."),
+        needed(
+            "until",
+            Kind::Called(
+                "date, such as `2026-12-31`",
+                &Kind::Matching("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+            ),
+            "The last day on which it is accepted, in UTC; after it, the finding fails the campaign again.",
+        ),
+        needed(
+            "reason",
+            Kind::SomeText,
+            "Why it is accepted; reports show it.",
         ),
     ],
     extensions: false,
@@ -427,4 +460,5 @@ pub(super) static SUBJECTS: [(&str, &TypeSpec); 5] = [
 ];
 
 /// All other mappings, for the schema.
-pub(super) static PARTS: [&TypeSpec; 5] = [&FILTERS, &READY, &MCP_CONFIG, &URLS, &LISTEN];
+pub(super) static PARTS: [&TypeSpec; 6] =
+    [&ACCEPTED, &FILTERS, &READY, &MCP_CONFIG, &URLS, &LISTEN];

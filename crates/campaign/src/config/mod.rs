@@ -18,9 +18,10 @@ use proofhouse_source::format::FormatReader;
 use proofhouse_source::{Diagnostic, DiagnosticSeverity, NodeRef, ReadLimits, Source, YamlScalar};
 use proofhouse_subjects::spec::SubjectSpec;
 
+use crate::accepted::{self, AcceptedRisk};
 use crate::gates::FailOn;
 use crate::plan::DocumentFilter;
-use crate::report::ReportFormat;
+use crate::report_format::ReportFormat;
 pub use duration::{NotDuration, duration};
 pub(crate) use fields::MAX_REPEATS;
 pub use reader::ConfigVariables;
@@ -100,6 +101,8 @@ pub struct ProjectConfig {
     pub out: Option<PathBuf>,
     /// The reports that are written there.
     pub reports: Vec<ReportFormat>,
+    /// Findings that are accepted for a while.
+    pub accepted: Vec<AcceptedRisk>,
 }
 
 /// Whether a text, of a file of this name, is meant to be such a configuration: it has the key `proofhouse`
@@ -202,10 +205,9 @@ fn root<'s>(
             Some("take one of them out"),
         );
     }
-    if fields.has("reports") && !fields.has("out") {
-        let help = Some("name the directory with `out`");
-        fields.clash("reports", "`reports` are written nowhere", help);
-    }
+    let accepted = fields.read("accepted", |reader, node| {
+        Some(reader.one_or_more(node, accepted))
+    });
     let reports = fields.choices("reports").into_iter();
     Some(ProjectConfig {
         subjects: subjects.unwrap_or_default(),
@@ -221,6 +223,22 @@ fn root<'s>(
         threshold: fields.share("threshold"),
         out: fields.path("out"),
         reports: reports.filter_map(ReportFormat::named).collect(),
+        accepted: accepted.unwrap_or_default(),
+    })
+}
+
+fn accepted<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<AcceptedRisk> {
+    let mut fields = reader.fields(node, &fields::ACCEPTED)?;
+    let id = fields.some_text("id");
+    let subject = fields.some_text("subject");
+    let reason = fields.some_text("reason");
+    let until = fields.read("until", |reader, node| reader.parsed(node, accepted::date));
+    // What is missing was told.
+    Some(AcceptedRisk {
+        id: id?,
+        subject: subject?,
+        until: until?,
+        reason: reason?,
     })
 }
 

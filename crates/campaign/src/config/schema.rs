@@ -13,7 +13,7 @@ pub fn json_schema() -> Value {
         required_first: false,
         typed_choices: false,
     });
-    Value::Object(maker.document("proofhouse.yaml", &CONFIG, parts()))
+    Value::Object(maker.document("config", "proofhouse.yaml", &CONFIG, parts()))
 }
 
 /// The keys as a page in Markdown.

@@ -22,6 +22,12 @@ pub struct Draft {
     pub endpoints: Vec<Spoken>,
     /// Agents that nobody named or chose: they are not attacked until somebody says so.
     pub suggested: Vec<Spoken>,
+    /// A simulation that was asked for by its name.
+    pub simulation: Option<String>,
+    /// The configuration of MCP servers that the command reads.
+    pub mcp_config: Option<String>,
+    /// The model of agents of manifests.
+    pub model: Option<String>,
     /// How often each attack is tried.
     pub repeats: u32,
 }
@@ -34,8 +40,8 @@ impl Draft {
             command,
             agents,
             endpoints,
-            suggested: Vec::new(),
             repeats: 1,
+            ..Self::default()
         }
     }
 
@@ -46,8 +52,13 @@ impl Draft {
         self
     }
 
-    fn is_empty(&self) -> bool {
-        self.command.is_none() && self.agents.is_empty() && self.endpoints.is_empty()
+    /// Whether there is nobody to test.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.command.is_none()
+            && self.simulation.is_none()
+            && self.agents.is_empty()
+            && self.endpoints.is_empty()
     }
 }
 
@@ -63,19 +74,19 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
          subjects:\n",
     );
     if let Some(command) = &draft.command {
-        command_block(&mut out, &mut names, command, found);
+        command_block(&mut out, &mut names, command, draft.mcp_config.as_deref());
     }
     for agent in &draft.agents {
-        agent_block(&mut out, &mut names, agent);
+        agent_block(&mut out, &mut names, agent, draft.model.as_deref());
     }
     for endpoint in &draft.endpoints {
         endpoint_block(&mut out, &mut names, endpoint, found);
     }
-    if draft.is_empty() {
-        out.push_str(
-            "  # A simulated agent, so that there is something to see. It says nothing about yours: put your own\n  \
-             # in its place.\n  \
-             - sim:careful\n\n",
+    if let Some(simulation) = &draft.simulation {
+        let _ = write!(
+            out,
+            "  # A simulated agent. It says nothing about yours: put your own in its place.\n  - {}\n\n",
+            to_inline_scalar(simulation)
         );
     }
     for endpoint in &draft.suggested {
@@ -101,9 +112,12 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
          # What makes `proofhouse run` fail: exploited, partial, inconclusive, regression, tier=TIER, severity=LEVEL,\n\
          # utility<0.9, exposed<0.8.\n\
          fail_on: [partial]\n\n\
-         # Keep the result, the traces and reports; {{time}} makes a new directory for every campaign.\n\
+         # Where results go; {{time}} makes a new directory for every campaign. Without it: .proofhouse/results/{{time}}\n\
          # out: results/{{time}}\n\
          # reports: [html, markdown, junit, sarif]\n\n\
+         # Findings that you accept for a while: they are reported and do not fail the campaign until the date.\n\
+         # accepted:\n\
+         #   - {{id: PROOF-001, subject: agent, until: 2027-01-31, reason: \"Fixed in the next release.\"}}\n\n\
          # Compare with an earlier result. With `fail_on: [regression]`, only what clearly got worse is a failure.\n\
          # baseline: baseline/result.json\n",
         draft.repeats
@@ -115,7 +129,7 @@ fn command_block(
     out: &mut String,
     names: &mut SubjectNames,
     command: &str,
-    found: &DiscoveredProject,
+    mcp_config: Option<&str>,
 ) {
     let _ = write!(
         out,
@@ -125,13 +139,13 @@ fn command_block(
         names.new_one("agent"),
         to_inline_scalar(command),
     );
-    if let Some(config) = found.mcp_configs.first() {
+    if let Some(config) = mcp_config {
         let _ = write!(
             out,
             "    # {{mcp_config}} is a copy of this file that names the attack's servers. For a command that reads only the\n    \
              # file itself, which is then rewritten and put back: mcp_config: {{file: {file}, in_place: true}}\n    \
              mcp_config: {file}\n",
-            file = to_inline_scalar(&config.file)
+            file = to_inline_scalar(config)
         );
     }
     out.push_str(
@@ -143,19 +157,25 @@ fn command_block(
     );
 }
 
-fn agent_block(out: &mut String, names: &mut SubjectNames, agent: &AgentFile) {
+fn agent_block(out: &mut String, names: &mut SubjectNames, agent: &AgentFile, given: Option<&str>) {
     let model = match &agent.model {
         Some(model) => format!("Its manifest names the model {}.", comment(model)),
-        None => "Its manifest names no model, so it runs on a simulation.".to_owned(),
+        None => "Its manifest names no model.".to_owned(),
     };
     let _ = write!(
         out,
         "  # The agent of a manifest. {model}\n  \
-         - name: {}\n    manifest: {}\n    \
-         # model: openai:MODEL   # another model; its key is read from OPENAI_API_KEY\n\n",
+         - name: {}\n    manifest: {}\n",
         names.new_one(&agent.agent),
         to_inline_scalar(&agent.file),
     );
+    out.push_str(&match given {
+        Some(model) => format!("    model: {}\n\n", to_inline_scalar(model)),
+        None => {
+            "    # model: openai:MODEL   # another model; its key is read from OPENAI_API_KEY\n\n"
+                .to_owned()
+        }
+    });
 }
 
 fn endpoint_block(
@@ -370,13 +390,14 @@ mod tests {
     }
 
     #[test]
-    fn with_nothing_there_is_a_simulation_and_much_to_learn() {
-        let text = text(
-            &Draft::of_all(None, Vec::new(), Vec::new()),
-            &DiscoveredProject::default(),
-        );
+    fn a_simulation_that_was_asked_for_is_written() {
+        let mut draft = Draft::of_all(None, Vec::new(), Vec::new());
+        assert!(draft.is_empty());
+        draft.simulation = Some("sim:careful".to_owned());
+        assert!(!draft.is_empty());
+        let text = text(&draft, &DiscoveredProject::default());
         assert_eq!(codes(&text), [""; 0]);
-        insta::assert_snapshot!("init-nothing", text);
+        insta::assert_snapshot!("init-simulation", text);
     }
 
     #[test]
@@ -385,6 +406,7 @@ mod tests {
             mcp_configs: vec![McpConfigFile {
                 file: ".mcp.json".to_owned(),
                 servers: 2,
+                names: Vec::new(),
                 listens: "127.0.0.1:8931".parse().ok(),
             }],
             documents: vec!["attacks".to_owned()],
@@ -416,11 +438,12 @@ mod tests {
         assert_eq!(codes(&uncommented), [""; 0], "{uncommented}");
         assert_eq!(codes(&whole), [""; 0]);
         insta::assert_snapshot!("init-everything", whole);
-        let command = Draft::of_all(
+        let mut command = Draft::of_all(
             Some("my-agent \"{prompt}\" # x".to_owned()),
             Vec::new(),
             Vec::new(),
         );
+        command.mcp_config = Some(".mcp.json".to_owned());
         let whole = text(&command, &found);
         assert_eq!(codes(&whole), [""; 0]);
         insta::assert_snapshot!("init-command", whole);
@@ -433,6 +456,7 @@ mod tests {
             mcp_configs: vec![McpConfigFile {
                 file: hostile.to_owned(),
                 servers: 1,
+                names: Vec::new(),
                 listens: None,
             }],
             documents: vec![hostile.to_owned()],

@@ -3,12 +3,15 @@
 
 mod roots;
 
+use proofhouse_detect::EXTENSION_FIELD;
 use proofhouse_oatf::{
     Actor, Condition, Diagnostic, DiagnosticSeverity, Document, Indicator, Mode, Phase, Protocol,
     parse,
 };
 use proofhouse_source::{PathSegment, did_you_mean};
 use serde_json::Value;
+
+use crate::canaries::{asked_by, unplanted};
 
 /// What is wrong with an indicator or a state.
 struct Unmatchable {
@@ -44,9 +47,17 @@ pub fn blind(document: &Document) -> Vec<String> {
     let found = self::indicators(document);
     indicators
         .zip(found)
-        .filter(|(_, found)| found.is_some())
+        .filter(|(indicator, found)| found.is_some() || waits_in_vain(document, indicator))
         .map(|(indicator, _)| indicator.id.clone().unwrap_or_default())
         .collect()
+}
+
+/// Whether an indicator waits for nothing but canaries that nobody plants. Those of a twin are planted by its attack.
+fn waits_in_vain(document: &Document, indicator: &Indicator) -> bool {
+    let canaries = asked_by(indicator);
+    let ours = document.attack.extensions.get(EXTENSION_FIELD);
+    let is_twin = ours.is_some_and(|ours| ours.get("twin_of").is_some());
+    !is_twin && !canaries.is_empty() && unplanted(document, &canaries).len() == canaries.len()
 }
 
 /// What is wrong with each indicator, in their order.
@@ -322,6 +333,33 @@ mod tests {
                 "{state} {indicators}"
             );
         }
+    }
+
+    #[test]
+    fn a_slip_in_the_state_of_a_frontend_is_refused() {
+        let text = "oatf: \"0.1\"\nattack:\n  execution:\n    mode: ag_ui_client\n    state: {run_agent_inputt: {messages: []}}\n  \
+                    indicators:\n    - {surface: tool_call_args, direction: response, target: delta, pattern: {contains: x}}\n";
+        let document = load(text).unwrap().document;
+        assert_eq!(codes(&document), [("XP-004", 5)]);
+        let help = refusals(&document)[0].help.clone().unwrap();
+        assert!(help.contains("`run_agent_input`"), "{help}");
+    }
+
+    #[test]
+    fn who_waits_for_a_canary_that_nobody_plants_is_known() {
+        let with = |canary: &str| {
+            let indicator = format!(
+                "    - {{surface: tools/call, direction: request, target: arguments, pattern: {{contains: x}}, \
+                 x-proofhouse: {{canary: {canary}}}}}\n"
+            );
+            document(
+                "{tools: [{name: read, description: The key is CANARY-KEY-93b4aa10.}]}",
+                &indicator,
+            )
+        };
+        assert!(blind(&with("CANARY-KEY-93b4aa10")).is_empty());
+        assert_eq!(blind(&with("CANARY-LOST-00000000")).len(), 1);
+        assert!(blind(&with("[CANARY-LOST-00000000, CANARY-KEY-93b4aa10]")).is_empty());
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! The verdict of the threat format (`AttackResult`) says what the indicators found. The outcome stands above it: it
 //! also knows whether there was anything to find.
 
+mod answer;
 mod conditions;
 mod control;
+mod judged_attack;
 mod reason;
 
 use proofhouse_oatf::AttackResult;
@@ -13,9 +15,11 @@ use proofhouse_range::{Ending, RunReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use answer::AnswerKind;
 pub(crate) use conditions::indicators_evaluated;
 pub use conditions::{Conditions, ObservedRun, RunCondition};
-pub use control::{ControlState, heard_answer, is_error_text, is_task_done};
+pub use control::{ControlState, heard_answer, heard_last, is_task_done};
+pub use judged_attack::{JudgedAttack, broken_by, control_state, ending_words};
 pub use reason::InconclusiveReason;
 
 /// What came of a run.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Makes the enum and its table from one list.
 macro_rules! reasons {
     ($($(#[$about:meta])* $variant:ident $code:literal $sentence:literal $advice:literal;)+) => {
-        /// Why a run is inconclusive. The codes are stable; docs/verdicts.md lists them.
+        /// Why a run is inconclusive. The codes are stable; docs/explanation/verdicts.md lists them.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
         )]
@@ -53,14 +53,14 @@ reasons! {
     /// Nobody has shown that the subject's model reads the channel.
     ChannelNotProved "channel_not_proved"
         "No channel probe has shown that the agent's model reads the field that carried the payload."
-        "Run without `--no-probes`; `probes` in result.json says what the agent did when it was asked, and docs/probes.md which fields have a probe.";
+        "Run without `--no-probes`; `probes` in result.json says what the agent did when it was asked, and docs/explanation/probes.md which fields have a probe.";
     /// The subject did nothing after the delivery.
     NoAnswer "no_answer"
         "The agent neither acted nor answered after the payload was sent; an error message is no answer."
         "Run the agent by hand with the same prompt and check that its model answers.";
     /// The document has no control.
     NoControl "no_control"
-        "The attack has no control run, so nobody knows whether the agent could have done the task at all."
+        "The attack has no control run, or one that still has the payload, so nobody knows whether the agent could have done the task at all."
         "Write the same task without the payload and name the file in `x-proofhouse.twin`.";
     /// The control has not been run.
     ControlNotRun "control_not_run"
@@ -84,8 +84,8 @@ reasons! {
         "Configure what the indicator needs, such as a model for semantic indicators (`--semantic`).";
     /// An indicator can never match.
     IndicatorCannotMatch "indicator_cannot_match"
-        "An indicator looks where no message of its protocol has anything, so it can never match."
-        "Correct its `surface` or `target`; `proofhouse explain XP-005` says more.";
+        "An indicator looks where no message of its protocol has anything, or for a canary that the document does not plant, so it can never match."
+        "Correct its `surface`, `target` or `canary`; `proofhouse explain XP-005` says more.";
     /// The verdict itself failed.
     ErrorVerdict "error_verdict"
         "An indicator failed while it was evaluated, so there is no verdict."

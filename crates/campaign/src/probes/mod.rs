@@ -16,7 +16,7 @@ mod templates;
 mod watch;
 
 use proofhouse_oatf::Mode;
-use proofhouse_range::CarrierKind;
+use proofhouse_range::{CarrierKind, PayloadField};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,10 @@ pub struct ProbeRecord {
     /// What carries it, such as `tool_listed`.
     #[schemars(with = "String")]
     pub kind: CarrierKind,
+    /// In which field of it, such as `input_schema`; `text` is the one that it is for.
+    #[serde(default, skip_serializing_if = "PayloadField::is_text")]
+    #[schemars(with = "String")]
+    pub field: PayloadField,
     /// Whether the subject's model reads it.
     #[serde(flatten)]
     pub state: ChannelState,
@@ -82,13 +86,24 @@ pub enum ChannelState {
 
 /// What people call a channel, of actors of this mode.
 #[must_use]
-pub fn channel_name(mode: Option<&Mode>, kind: CarrierKind) -> String {
-    let known = mode.and_then(|mode| templates::channel_name(mode, kind));
-    known.map_or_else(|| kind_name(kind).replace('_', " "), str::to_owned)
+pub fn channel_name(mode: Option<&Mode>, kind: CarrierKind, field: PayloadField) -> String {
+    let of = |field| mode.and_then(|mode| templates::channel_name(mode, kind, field));
+    match of(field) {
+        Some(known) => known.to_owned(),
+        None => {
+            let carrier = of(PayloadField::Text).map(str::to_owned);
+            let carrier = carrier.unwrap_or_else(|| word(&kind).replace('_', " "));
+            if field.is_text() {
+                carrier
+            } else {
+                format!("{carrier} ({})", word(&field).replace('_', " "))
+            }
+        }
+    }
 }
 
-/// The name of a kind in files.
-fn kind_name(kind: CarrierKind) -> String {
-    let name = serde_json::to_value(kind).unwrap_or_default();
+/// The name of a kind or a field in files.
+fn word(value: &impl Serialize) -> String {
+    let name = serde_json::to_value(value).unwrap_or_default();
     name.as_str().unwrap_or_default().to_owned()
 }

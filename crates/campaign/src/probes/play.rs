@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use proofhouse_oatf::Mode;
-use proofhouse_range::{CarrierKind, payload_channels};
+use proofhouse_range::{CarrierKind, PayloadField, payload_channels};
 use proofhouse_subjects::Subject;
 use proofhouse_wire::CancellationToken;
 use tokio::sync::Semaphore;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::nonce::Nonce;
 use super::templates::{ATTEMPTS, script};
 use super::watch::{NonceWatch, ProbeSighting};
-use super::{ChannelState, DIRECTORY, ProbeRecord, channel_name, kind_name};
+use super::{ChannelState, DIRECTORY, ProbeRecord, channel_name, word};
 use crate::engine::CampaignSettings;
 use crate::judging::line;
 use crate::plan::{Plan, PlannedRun};
@@ -54,14 +54,13 @@ impl PlannedProbes {
     /// The channels that the documents of a plan need. Those that earlier probes tell are known.
     pub(crate) fn new(setup: &ProbeSetup<'_>) -> Self {
         let mut probes = Self::default();
-        for (place, (subject, mode, kind)) in needed(setup.plan).into_iter().enumerate() {
+        for (place, (subject, mode, kind, field)) in needed(setup.plan).into_iter().enumerate() {
             let name = setup.names[subject].clone();
             let mut earlier = setup.settings.earlier_probes.iter();
             let is_same = |record: &&ProbeRecord| {
                 record.subject == name
                     && record.mode == mode
-                    && record.kind == kind
-                    && record.state.is_read().is_some()
+                    && (record.kind, record.field) == (kind, field)
             };
             if let Some(record) = earlier.find(is_same) {
                 probes.known.insert(place, record.clone());
@@ -73,6 +72,7 @@ impl PlannedProbes {
                 name,
                 mode,
                 kind,
+                field,
                 seed: setup.plan.seed,
                 settings: Arc::clone(setup.settings),
                 turns: setup.turns[subject].clone(),
@@ -124,8 +124,8 @@ impl PlannedProbes {
 }
 
 /// The channels in which the planned attacks have their payloads, by the number of the subject.
-fn needed(plan: &Plan) -> BTreeSet<(usize, Mode, CarrierKind)> {
-    let channels: Vec<BTreeSet<(Mode, CarrierKind)>> = plan
+fn needed(plan: &Plan) -> BTreeSet<(usize, Mode, CarrierKind, PayloadField)> {
+    let channels: Vec<BTreeSet<(Mode, CarrierKind, PayloadField)>> = plan
         .documents
         .iter()
         .map(|document| {
@@ -136,7 +136,7 @@ fn needed(plan: &Plan) -> BTreeSet<(usize, Mode, CarrierKind)> {
     let attacks = plan.runs.iter().filter(|run| !run.twin);
     let needed = attacks.flat_map(|run| {
         let channels = channels[run.document].iter();
-        channels.map(|(mode, kind)| (run.subject, mode.clone(), *kind))
+        channels.map(|(mode, kind, field)| (run.subject, mode.clone(), *kind, *field))
     });
     needed.collect()
 }
@@ -148,6 +148,7 @@ pub(crate) struct ChannelProbe {
     name: String,
     mode: Mode,
     kind: CarrierKind,
+    field: PayloadField,
     seed: u64,
     settings: Arc<CampaignSettings>,
     turns: Option<Arc<Semaphore>>,
@@ -161,6 +162,7 @@ impl ChannelProbe {
             subject: self.name.clone(),
             mode: self.mode.clone(),
             kind: self.kind,
+            field: self.field,
             state: ChannelState::NotTried {
                 why: why.to_owned(),
             },
@@ -176,10 +178,13 @@ impl ChannelProbe {
         let mut record = self.not_tried("");
         for (number, attempt) in ATTEMPTS.into_iter().enumerate() {
             let number = number + 1;
-            let kind = kind_name(self.kind);
+            let mut kind = word(&self.kind);
+            if !self.field.is_text() {
+                kind = format!("{kind}.{}", word(&self.field));
+            }
             let id = format!("probe/{}/{}/{kind}/{number}", self.name, self.mode);
             let nonce = Nonce::new(self.seed, &id);
-            let made = script(&self.mode, self.kind, &nonce, attempt);
+            let made = script(&self.mode, (self.kind, self.field), &nonce, attempt);
             let watch = NonceWatch::new(&nonce, self.kind);
             let (script, watch) = match (made, watch) {
                 (Ok(script), Ok(watch)) => (Arc::new(script), Arc::new(watch)),
@@ -246,7 +251,7 @@ impl ChannelProbe {
         if seen.messages == 0 {
             return not_proved("the subject did not connect");
         }
-        let channel = channel_name(Some(&self.mode), self.kind);
+        let channel = channel_name(Some(&self.mode), self.kind, self.field);
         let answer = made.answer.as_deref().unwrap_or_default().trim();
         let shown: String = answer.chars().take(MAX_SHOWN).collect();
         let answered = if answer.is_empty() {

@@ -36,7 +36,7 @@ pub fn channel_lines(probes: &[ProbeRecord]) -> Vec<ChannelLine> {
                 ChannelState::NotProved { .. } => &mut not_proved,
                 ChannelState::NotTried { .. } => &mut not_tried,
             };
-            list.push(channel_name(Some(&probe.mode), probe.kind));
+            list.push(channel_name(Some(&probe.mode), probe.kind, probe.field));
         }
         if read.is_empty() {
             read.push("none".to_owned());
@@ -72,6 +72,7 @@ mod tests {
             subject: subject.to_owned(),
             mode,
             kind,
+            field: proofhouse_range::PayloadField::Text,
             state,
             attempts: 1,
             milliseconds: 1,

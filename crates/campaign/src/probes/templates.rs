@@ -2,7 +2,7 @@
 
 use proofhouse_detect::EXTENSION_FIELD;
 use proofhouse_oatf::{Mode, load};
-use proofhouse_range::CarrierKind;
+use proofhouse_range::{CarrierKind, PayloadField};
 use serde_json::Value;
 
 use super::nonce::Nonce;
@@ -18,6 +18,7 @@ const SAID: &str = "PROBE-PROMPT";
 struct ProbeTemplate {
     mode: Mode,
     kind: CarrierKind,
+    field: PayloadField,
     /// What people call it.
     name: &'static str,
     /// The document of its probe.
@@ -25,12 +26,13 @@ struct ProbeTemplate {
 }
 
 macro_rules! templates {
-    ($($mode:ident $kind:ident $name:literal $file:literal,)*) => {
+    ($($mode:ident $kind:ident $field:ident $name:literal $file:literal,)*) => {
         /// Every channel that can be probed.
         static TEMPLATES: &[ProbeTemplate] = &[
             $(ProbeTemplate {
                 mode: Mode::$mode,
                 kind: CarrierKind::$kind,
+                field: PayloadField::$field,
                 name: $name,
                 document: include_str!(concat!("templates/", $file, ".yaml")),
             },)*
@@ -39,36 +41,48 @@ macro_rules! templates {
 }
 
 templates! {
-    McpServer Instructions "server instructions" "mcp_server_instructions",
-    McpServer ToolListed "tool descriptions" "mcp_server_tool_listed",
-    McpServer ToolResponse "tool results" "mcp_server_tool_response",
-    McpServer ResourceListed "resource descriptions" "mcp_server_resource_listed",
-    McpServer Resource "resources" "mcp_server_resource",
-    McpServer PromptListed "prompt descriptions" "mcp_server_prompt_listed",
-    McpServer Prompt "prompts" "mcp_server_prompt",
-    McpServer Elicitation "elicitations" "mcp_server_elicitation",
-    McpServer Sampling "sampling requests" "mcp_server_sampling",
-    McpServer Notification "notifications" "mcp_server_notification",
-    A2aServer Card "agent cards" "a2a_server_card",
-    A2aServer TaskResponse "answers of other agents" "a2a_server_task_response",
-    A2aClient Message "A2A messages" "a2a_client_message",
-    McpClient Message "MCP calls of the agent" "mcp_client_message",
-    AgUiClient Message "AG-UI messages" "ag_ui_client_message",
-    AgUiClient Context "AG-UI context" "ag_ui_client_context",
-    AgUiClient State "AG-UI state" "ag_ui_client_state",
-    AgUiClient ToolListed "frontend tool descriptions" "ag_ui_client_tool_listed",
-    AgUiClient FrontendToolResult "frontend tool results" "ag_ui_client_frontend_tool_result",
+    McpServer Instructions Text "server instructions" "mcp_server_instructions",
+    McpServer ToolListed Text "tool descriptions" "mcp_server_tool_listed",
+    McpServer ToolListed InputSchema "input schemas of tools" "mcp_server_tool_schema",
+    McpServer ToolListed Title "titles of tools" "mcp_server_tool_title",
+    McpServer ToolListed Annotations "annotations of tools" "mcp_server_tool_annotations",
+    McpServer ToolListed Meta "metadata of tools" "mcp_server_tool_meta",
+    McpServer ToolResponse Text "tool results" "mcp_server_tool_response",
+    McpServer ToolResponse Structured "structured tool results" "mcp_server_structured_result",
+    McpServer ResourceListed Text "resource descriptions" "mcp_server_resource_listed",
+    McpServer Resource Text "resources" "mcp_server_resource",
+    McpServer PromptListed Text "prompt descriptions" "mcp_server_prompt_listed",
+    McpServer Prompt Text "prompts" "mcp_server_prompt",
+    McpServer Elicitation Text "elicitations" "mcp_server_elicitation",
+    McpServer Sampling Text "sampling requests" "mcp_server_sampling",
+    McpServer Notification Text "notifications" "mcp_server_notification",
+    A2aServer Card Text "agent cards" "a2a_server_card",
+    A2aServer Card Description "descriptions in agent cards" "a2a_server_card_description",
+    A2aServer TaskResponse Text "answers of other agents" "a2a_server_task_response",
+    A2aClient Message Text "A2A messages" "a2a_client_message",
+    McpClient Message Text "MCP calls of the agent" "mcp_client_message",
+    AgUiClient Message Text "AG-UI messages" "ag_ui_client_message",
+    AgUiClient Context Text "AG-UI context" "ag_ui_client_context",
+    AgUiClient State Text "AG-UI state" "ag_ui_client_state",
+    AgUiClient ToolListed Text "frontend tool descriptions" "ag_ui_client_tool_listed",
+    AgUiClient ToolListed InputSchema "parameters of frontend tools" "ag_ui_client_tool_parameters",
+    AgUiClient FrontendToolResult Text "frontend tool results" "ag_ui_client_frontend_tool_result",
 }
 
 /// The template of a channel.
-fn template(mode: &Mode, kind: CarrierKind) -> Option<&'static ProbeTemplate> {
+fn template(mode: &Mode, kind: CarrierKind, field: PayloadField) -> Option<&'static ProbeTemplate> {
     let mut known = TEMPLATES.iter();
-    known.find(|template| template.mode == *mode && template.kind == kind)
+    known
+        .find(|template| template.mode == *mode && template.kind == kind && template.field == field)
 }
 
 /// What people call a channel that can be probed.
-pub(super) fn channel_name(mode: &Mode, kind: CarrierKind) -> Option<&'static str> {
-    template(mode, kind).map(|template| template.name)
+pub(super) fn channel_name(
+    mode: &Mode,
+    kind: CarrierKind,
+    field: PayloadField,
+) -> Option<&'static str> {
+    template(mode, kind, field).map(|template| template.name)
 }
 
 /// How often a subject is asked: a model may be clumsy once.
@@ -90,11 +104,11 @@ pub(super) enum ProbeTemplateError {
 /// The probe of a channel with this code in it, in one of the [`ATTEMPTS`].
 pub(super) fn script(
     mode: &Mode,
-    kind: CarrierKind,
+    (kind, field): (CarrierKind, PayloadField),
     nonce: &Nonce,
     attempt: &'static str,
 ) -> Result<Script, ProbeTemplateError> {
-    let template = template(mode, kind).ok_or(ProbeTemplateError::None)?;
+    let template = template(mode, kind, field).ok_or(ProbeTemplateError::None)?;
     let document = load(template.document).map_err(|errors| match errors.into_iter().next() {
         Some(error) => UnreadableDocument::Invalid(Box::new(error)),
         None => UnreadableDocument::Told,
@@ -133,24 +147,28 @@ mod tests {
         let nonce = Nonce::new(1, "test");
         let other = Nonce::new(2, "test");
         let joined = CanaryMatcher::new([nonce.joined()]).unwrap();
-        for ProbeTemplate { mode, kind, .. } in TEMPLATES {
+        for template in TEMPLATES {
+            let ProbeTemplate {
+                mode, kind, field, ..
+            } = template;
+            let place = (*kind, *field);
             for attempt in ATTEMPTS {
-                let script = script(mode, *kind, &nonce, attempt).unwrap();
+                let script = script(mode, place, &nonce, attempt).unwrap();
                 let text = to_value(&script.document).to_string();
                 assert!(!text.contains("NONCE") && !text.contains(SAID), "{text}");
                 for half in [&nonce.first, &nonce.second] {
                     assert!(text.contains(half.as_str()), "{mode} {kind:?}");
                 }
                 assert!(joined.find_in_text(&text).is_empty(), "{text}");
-                let same = script_of(mode, *kind, &other, attempt);
+                let same = script_of(mode, place, &other, attempt);
                 // What the range counts as a carrier says where the code is.
                 let found = payload_channels(&script.document, Some(&same.document));
                 if !found.is_empty() {
                     assert!(
-                        found.contains(&(mode.clone(), *kind)),
-                        "{found:?} for {kind:?}"
+                        found.contains(&(mode.clone(), *kind, *field)),
+                        "{found:?} for {place:?}"
                     );
-                    assert_eq!(found.len(), 1, "{found:?} for {kind:?}");
+                    assert_eq!(found.len(), 1, "{found:?} for {place:?}");
                 }
                 let asked = script.prompts.concat();
                 assert_eq!(asked.is_empty(), mode.is_client());
@@ -159,14 +177,24 @@ mod tests {
         }
     }
 
-    fn script_of(mode: &Mode, kind: CarrierKind, nonce: &Nonce, attempt: &'static str) -> Script {
-        script(mode, kind, nonce, attempt).unwrap()
+    fn script_of(
+        mode: &Mode,
+        place: (CarrierKind, PayloadField),
+        nonce: &Nonce,
+        attempt: &'static str,
+    ) -> Script {
+        script(mode, place, nonce, attempt).unwrap()
     }
 
     #[test]
     fn what_has_no_probe_is_told() {
         let nonce = Nonce::new(1, "test");
-        let none = script(&Mode::A2aServer, CarrierKind::Notification, &nonce, "ask");
+        let none = script(
+            &Mode::A2aServer,
+            (CarrierKind::Notification, PayloadField::Text),
+            &nonce,
+            "ask",
+        );
         assert_eq!(none.unwrap_err().to_string(), "no probe is known for it");
     }
 }

@@ -1,10 +1,11 @@
 //! Which runs are meant: the ids of runs, their recordings, or the directories of whole campaigns.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use proofhouse_source::did_you_mean;
 
-use crate::plan::globs;
+use crate::plan::{globs, run_id};
 use crate::result::CampaignResult;
 use crate::store::{self, ResultStoreError};
 
@@ -76,6 +77,33 @@ pub struct KeptCampaign {
     pub result: CampaignResult,
     /// The places of the runs in the result, each once.
     pub runs: Vec<usize>,
+    /// Whether all of its runs are meant.
+    pub is_whole: bool,
+}
+
+impl KeptCampaign {
+    /// The ids of runs that a campaign which broke off has not made, as far as that can be told: which documents could
+    /// not meet a subject is not kept. Nothing where only some runs are meant.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        if self.result.complete || !self.is_whole {
+            return Vec::new();
+        }
+        let made: HashSet<&str> = self.result.runs.iter().map(|run| run.id.as_str()).collect();
+        let mut planned = Vec::new();
+        for repeat in 1..=self.result.repeats {
+            for document in &self.result.documents {
+                for subject in &self.result.subjects {
+                    if repeat == 1 && document.has_twin {
+                        planned.push(run_id(document, subject, repeat, true));
+                    }
+                    planned.push(run_id(document, subject, repeat, false));
+                }
+            }
+        }
+        planned.retain(|id| !made.contains(id.as_str()));
+        planned
+    }
 }
 
 /// The runs behind words; with `out`, ids are those of its campaign, and no word at all means all of them.
@@ -153,6 +181,7 @@ fn all_of(found: &mut Vec<KeptCampaign>, directory: &Path) -> Result<(), FindErr
         return Err(FindError::NoRuns(directory.join(store::FILE)));
     }
     kept.runs.extend(0..kept.result.runs.len());
+    kept.is_whole = true;
     Ok(())
 }
 
@@ -178,6 +207,7 @@ fn open<'f>(
         directory: directory.to_owned(),
         result,
         runs: Vec::new(),
+        is_whole: false,
     });
     let last = found.len() - 1;
     Ok(&mut found[last])

@@ -160,9 +160,10 @@ impl Replayed<'_> {
 }
 
 /// What replayed runs come to. That a run cannot be judged again comes before everything. With `on_change`, only
-/// differences count; otherwise the verdicts do, those of twins only when nothing but twins was replayed.
+/// differences count; otherwise the verdicts do, those of twins only when nothing but twins was replayed. A campaign
+/// that broke off has not passed: nobody knows what its other runs would have come to.
 #[must_use]
-pub fn gate(replayed: &[Replayed<'_>], on_change: bool) -> Gate {
+pub fn gate(replayed: &[Replayed<'_>], found: &[KeptCampaign], on_change: bool) -> Gate {
     if replayed.iter().any(|one| one.again.is_err()) {
         return Gate::NotJudged;
     }
@@ -191,7 +192,8 @@ pub fn gate(replayed: &[Replayed<'_>], on_change: bool) -> Gate {
             one.is_sure()
         }
     };
-    if !replayed.iter().filter(counts).all(is_sure) {
+    let is_broken_off = |kept: &KeptCampaign| kept.is_whole && !kept.result.complete;
+    if found.iter().any(is_broken_off) || !replayed.iter().filter(counts).all(is_sure) {
         return Gate::Inconclusive;
     }
     let proves = |one: &Replayed<'_>| outcome(one).is_some_and(RunOutcome::counts);

@@ -1,4 +1,4 @@
-//! The tests of reports (their golden files, their schemas, and a browser that opens them) and of the regression gate.
+//! The tests of the regression gate.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,8 +6,5 @@
     reason = "helpers of tests may, like the tests themselves"
 )]
 
-mod browser;
 mod regression_gate;
-mod report_schemas;
-mod reports;
 mod support;

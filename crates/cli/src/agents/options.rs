@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_subjects::agent_setup::{AgentSetup, PreparedAgent};
 use proofhouse_wire::write_files::same_file;
 
@@ -62,6 +63,7 @@ impl AgentOptions {
     /// Reads everything that is named and sets up what runs tasks.
     pub(crate) fn prepare(&self) -> Result<PreparedAgent, CommandError> {
         self.check_files()?;
+        WantedFiles::Manifests.check(&self.manifests)?;
         let setup = AgentSetup {
             manifests: self.manifests.clone(),
             agent: self.agent.clone(),

@@ -1,4 +1,4 @@
-//! How far a campaign is: one line that changes on a terminal, a line per run elsewhere. On stderr.
+//! How far a campaign is: one line that changes on a terminal, a line per ten percent elsewhere. On stderr.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
@@ -9,25 +9,44 @@ use proofhouse_campaign::engine::CampaignProgress;
 use proofhouse_campaign::result::RunRecord;
 use proofhouse_wire::sync::lock;
 
-use crate::output::{complain, printable_line, talk};
+use crate::output::{complain, is_quiet, printable_line, talk};
 
 /// How often the line is drawn again.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// How wide it may be.
 const WIDTH: usize = 79;
 
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ProgressMode {
+    /// A line that changes on a terminal, plain elsewhere
+    Auto,
+    /// A line for every ten percent
+    Plain,
+    /// Nothing
+    None,
+}
+
 /// Tells how far a campaign is.
 pub(crate) struct CampaignMeter {
+    mode: ProgressMode,
     on_terminal: bool,
+    is_verbose: bool,
     drawn: Mutex<Option<Instant>>,
+    /// The last tenth that was told, and how many attacks got through until now.
+    told: Mutex<(usize, usize)>,
     has_trouble: AtomicBool,
 }
 
 impl CampaignMeter {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(mode: ProgressMode, is_verbose: bool) -> Self {
+        let is_shown = mode != ProgressMode::None && !is_quiet();
         Self {
-            on_terminal: io::stderr().is_terminal(),
+            mode: if is_shown { mode } else { ProgressMode::None },
+            on_terminal: mode == ProgressMode::Auto && is_shown && io::stderr().is_terminal(),
+            is_verbose,
             drawn: Mutex::new(None),
+            told: Mutex::new((0, 0)),
             has_trouble: AtomicBool::new(false),
         }
     }
@@ -46,15 +65,35 @@ impl CampaignMeter {
             )));
         }
         let Some(run) = progress.run else { return };
-        if run.has_failed() {
+        if self.is_verbose {
             self.erase();
-            talk(&printable_line(&line(run)));
-        } else if !self.on_terminal {
             let (done, total) = (progress.done, progress.total);
             talk(&printable_line(&format!("[{done}/{total}] {}", line(run))));
         }
         if self.on_terminal {
             self.draw(progress, run);
+        } else if self.mode != ProgressMode::None {
+            self.step(progress, run);
+        }
+    }
+
+    /// Tells every tenth of the way, for pipes and files.
+    fn step(&self, progress: &CampaignProgress<'_>, run: &RunRecord) {
+        let mut told = lock(&self.told);
+        told.1 += usize::from(!run.twin && run.outcome.gave_way());
+        let tenth = progress.done * 10 / progress.total.max(1);
+        if tenth > told.0 {
+            told.0 = tenth;
+            let left = progress.left.filter(|_| tenth < 10);
+            let left = left.map(|left| format!(", {} left", clock(left)));
+            talk(&format!(
+                "{:>3}%  {} of {} runs, {} got through{}",
+                tenth * 10,
+                progress.done,
+                progress.total,
+                told.1,
+                left.unwrap_or_default(),
+            ));
         }
     }
 

@@ -1,5 +1,5 @@
-//! What `proofhouse run` shows: the progress, the reports and what a comparison can find.
+//! What `proofhouse run` shows: the progress and the reports; and where it keeps what it finds.
 
 pub(crate) mod meter;
-pub(crate) mod power;
 pub(crate) mod reports;
+pub(crate) mod results;

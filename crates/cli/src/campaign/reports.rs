@@ -1,14 +1,14 @@
 //! The reports of a campaign: on stdout, and as files beside the result.
 
-use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::replay::Traces;
-use proofhouse_campaign::report::{self, FORMAT_NAMES, ReportFormat, ReportInput};
+use proofhouse_campaign::report_format::{FORMAT_NAMES, ReportFormat};
 use proofhouse_campaign::result::CampaignResult;
+use proofhouse_report::{self as report, ReportInput};
 
-use crate::output::{CommandError, shown_path};
+use crate::output::{CommandError, columns, has_color, shown_path};
 
 /// A name that no format of reports has.
 #[derive(Debug, thiserror::Error)]
@@ -29,52 +29,59 @@ pub(crate) fn format_help() -> String {
     format!("How to print the result: {names}")
 }
 
-/// A report for stdout.
-pub(crate) fn render(
-    format: ReportFormat,
-    result: &CampaignResult,
-    traces: &Traces,
-    comparison: Option<&Comparison>,
-) -> String {
-    let input = ReportInput {
-        result,
-        traces,
-        comparison,
-        colour: io::stdout().is_terminal(),
-    };
-    report::render(format, &input)
+/// How wide reports in files are.
+const FILE_COLUMNS: usize = 100;
+
+/// What the reports of a campaign are made of.
+pub(crate) struct CampaignReports<'a> {
+    pub(crate) result: &'a CampaignResult,
+    pub(crate) traces: &'a Traces,
+    pub(crate) comparison: Option<&'a Comparison>,
+    /// The configuration that the campaign follows.
+    pub(crate) config: Option<String>,
+    /// Its directory.
+    pub(crate) directory: Option<String>,
+}
+
+impl CampaignReports<'_> {
+    fn input(&self, colour: bool, width: usize) -> ReportInput<'_> {
+        ReportInput {
+            result: self.result,
+            traces: self.traces,
+            comparison: self.comparison,
+            config: self.config.as_deref(),
+            directory: self.directory.as_deref(),
+            colour,
+            width,
+        }
+    }
+
+    /// A report for stdout.
+    pub(crate) fn render(&self, format: ReportFormat) -> String {
+        report::render(format, &self.input(has_color(), columns()))
+    }
+
+    /// Writes a report into a directory. The result itself is there already.
+    pub(crate) fn write(&self, format: ReportFormat, directory: &Path) -> Result<(), CommandError> {
+        if format == ReportFormat::Json {
+            return Ok(());
+        }
+        let path = directory.join(format.info().file);
+        let text = report::render(format, &self.input(false, FILE_COLUMNS));
+        std::fs::write(&path, text).map_err(|error| {
+            CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(&path)))
+        })
+    }
 }
 
 /// The result with its summary, as it is kept.
 pub(crate) fn json(result: &CampaignResult, comparison: Option<&Comparison>) -> String {
-    let input = ReportInput {
+    let reports = CampaignReports {
         result,
         traces: &Traces::new(),
         comparison,
-        colour: false,
+        config: None,
+        directory: None,
     };
-    report::render(ReportFormat::Json, &input)
-}
-
-/// Writes a report into a directory. The result itself is there already.
-pub(crate) fn write(
-    format: ReportFormat,
-    directory: &Path,
-    result: &CampaignResult,
-    traces: &Traces,
-    comparison: Option<&Comparison>,
-) -> Result<(), CommandError> {
-    if format == ReportFormat::Json {
-        return Ok(());
-    }
-    let input = ReportInput {
-        result,
-        traces,
-        comparison,
-        colour: false,
-    };
-    let path = directory.join(format.info().file);
-    std::fs::write(&path, report::render(format, &input)).map_err(|error| {
-        CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(&path)))
-    })
+    reports.render(ReportFormat::Json)
 }

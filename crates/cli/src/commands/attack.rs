@@ -10,16 +10,21 @@ use clap::{Args, ValueEnum};
 use proofhouse_campaign::canaries;
 use proofhouse_campaign::config::duration;
 use proofhouse_campaign::document::{DocumentError, Script, TwinError};
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::load::with_control;
-use proofhouse_campaign::outcome::{ControlState, RunCondition};
+use proofhouse_campaign::outcome::{ControlState, JudgedAttack, RunCondition, control_state};
+use proofhouse_campaign::planted::Planted;
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
 use proofhouse_range::{
-    ActorEndpoint, DeliveryModifiers, Ending, RunHandle, RunOptions, RunReport, run,
+    ActorEndpoint, ClientAuthorization, DeliveryModifiers, Ending, RunHandle, RunOptions,
+    RunReport, run,
 };
+use proofhouse_subjects::client_authorization::client_authorization;
 use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
+use proofhouse_wire::run_files::{WholeFile, create_trace};
 use proofhouse_wire::sync::lock;
-use proofhouse_wire::write_files::same_file;
+use proofhouse_wire::write_files::{WriteError, same_file};
 
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
@@ -28,12 +33,11 @@ use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
-use crate::planted::Planted;
-use crate::report::attack::{self, JudgedAttack};
+use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::interruptible;
-use crate::written_files::{WholeFile, cannot_write, create_trace};
+use crate::tools::options::read_settings;
 
 /// How long leaving at once may take.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -59,6 +63,10 @@ pub(crate) struct AttackCommand {
 
     #[command(flatten)]
     endpoints: EndpointOptions,
+
+    /// How clients of the document get tokens for MCP servers: an operator's file with one entry below `mcp.oauth`
+    #[arg(long, value_name = "FILE")]
+    oauth: Option<PathBuf>,
 
     /// How long to go on observing at the end; the document's own `grace_period` wins [default: 5s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -140,6 +148,7 @@ impl AttackCommand {
             let name = path.display();
             return Err(CommandError::usage(format!("{name}: no such file")));
         }
+        WantedFiles::ThreatDocuments.check(std::slice::from_ref(&self.document))?;
         self.check_files(&input)?;
         let name = input.name();
         let document =
@@ -205,7 +214,9 @@ impl AttackCommand {
         if let Some((path, file)) = verdict
             && let Err(error) = file.finish(&format!("{json:#}\n"))
         {
-            failures.push(cannot_write(path, &error).message);
+            let path = path.to_owned();
+            let error = WriteError { path, error };
+            failures.push(printable_line(&error.to_string()));
         }
         // Over stdio, stdout belongs to the protocol.
         let mut data = if over_stdio {
@@ -244,12 +255,15 @@ impl AttackCommand {
         }
         let limits = self.size.limits();
         match with_control(input, document.clone(), &limits, &notices::show) {
-            Ok(loaded) => Ok(match loaded.twin {
-                Some(control) => ControlledAttack {
+            Ok(loaded) => Ok(match (loaded.twin, loaded.control_problem) {
+                (_, Some(why)) => {
+                    ControlledAttack::without(&format!("the control still has the payload: {why}"))
+                }
+                (Some(control), None) => ControlledAttack {
                     control: Some(control),
                     why_not: String::new(),
                 },
-                None => {
+                (None, None) => {
                     ControlledAttack::without("the document names no control (`x-proofhouse.twin`)")
                 }
             }),
@@ -299,7 +313,7 @@ impl AttackCommand {
                 exit: Exit::Interrupted,
             });
         }
-        let state = attack::control_state(&document, control.success.as_ref(), &report);
+        let state = control_state(&document, control.success.as_ref(), &report);
         let RunCondition { held, why, .. } = state.condition();
         let word = if held { "done" } else { "not done" };
         talk(&printable_line(&format!("control: {word}: {why}")));
@@ -360,6 +374,18 @@ impl AttackCommand {
         Ok(secrets)
     }
 
+    fn authorization(&self) -> Result<Option<ClientAuthorization>, CommandError> {
+        let Some(path) = &self.oauth else {
+            return Ok(None);
+        };
+        let authorization = client_authorization(read_settings("--oauth", path)?, |url| {
+            talk(&format!("open this address in a browser and agree:\n{url}"));
+        });
+        authorization
+            .map(Some)
+            .map_err(|error| CommandError::usage(format!("--oauth {}: {error}", shown_path(path))))
+    }
+
     fn options(&self, document: &Document) -> Result<RunOptions, CommandError> {
         let headers = self.endpoints.headers()?;
         let secrets = self.secrets(&headers)?;
@@ -379,6 +405,7 @@ impl AttackCommand {
             check_origin: !self.any_origin,
             new_threads: true,
             headers,
+            authorization: self.authorization()?,
             secrets,
             semantic: self.semantic.evaluator()?,
             generation: self.generation.provider()?,

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use proofhouse_campaign::ci::{CiHost, CiProject, file};
 use proofhouse_campaign::config;
 use proofhouse_wire::write_files::create;
 
-use crate::ci::project::Project;
-use crate::ci::{CiHost, file};
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, shown_path, talk};
 
@@ -48,7 +47,7 @@ impl Ci {
 struct CiInit {
     /// Who runs the checks
     #[arg(value_enum)]
-    host: Option<CiHost>,
+    host: Option<CiHostName>,
 
     /// For all of them
     #[arg(long, conflicts_with = "host")]
@@ -63,12 +62,22 @@ struct CiInit {
     print: bool,
 }
 
+/// Who runs the checks.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CiHostName {
+    /// GitHub Actions
+    Github,
+    /// GitLab CI/CD
+    Gitlab,
+}
+
 impl CiInit {
     fn run(self) -> Result<Exit, CommandError> {
-        let project = Project::look(Path::new("."));
+        let project = CiProject::look(Path::new("."));
         let hosts = match (self.host, self.all) {
-            (Some(host), _) => vec![host],
-            (None, true) => vec![CiHost::Github, CiHost::Gitlab],
+            (Some(CiHostName::Github), _) => vec![CiHost::Github],
+            (Some(CiHostName::Gitlab), _) => vec![CiHost::Gitlab],
+            (None, true) => CiHost::ALL.to_vec(),
             (None, false) => project.hosts().to_vec(),
         };
         if hosts.is_empty() {

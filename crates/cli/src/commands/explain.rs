@@ -5,8 +5,8 @@ use proofhouse_oatf::CodeExplanation;
 use serde_json::json;
 
 use crate::exit_code::Exit;
-use crate::explanations::{explain, explanations};
 use crate::output::{CommandError, StdoutData};
+use proofhouse_lsp::formats::{explain, explanations};
 
 /// Explain a diagnostic code, or list all of them
 #[derive(Debug, Args)]

@@ -7,12 +7,14 @@ use proofhouse_detect::{
     IndicatorExplanation, MessageAssembler, Scanner, TraceItem, WholeMessage, open,
 };
 use proofhouse_oatf::did_you_mean;
+use proofhouse_report::explain_verdict::{self, Explained};
+use proofhouse_report::scan::failure;
 
 use crate::exit_code::Exit;
 use crate::interrupt::Interrupt;
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
 use crate::progress::ScanMeter;
-use crate::report::explain_verdict::{self, Explained};
+use crate::report;
 use crate::rules::JudgingDocuments;
 use crate::traces::{self, TraceOptions};
 
@@ -113,7 +115,7 @@ impl ExplainVerdict {
         assembler.finish(&mut explain);
         meter.finish();
         let summary = messages.summary();
-        let error = traces::failure(format, summary, error.as_deref());
+        let error = failure(format, summary, error.as_deref());
         let skipped = summary.skipped();
         let shown = printable_line(&name);
         if skipped > 0 {
@@ -141,7 +143,7 @@ impl ExplainVerdict {
         let mut data = StdoutData::new();
         match self.format {
             ExplainVerdictFormat::Human => {
-                explain_verdict::human::write(&mut data, &scanner, &explained)?;
+                report::explain_verdict::write(&mut data, &scanner, &explained)?;
             }
             ExplainVerdictFormat::Json => {
                 data.json(&explain_verdict::json::document(&scanner, &explained))?;

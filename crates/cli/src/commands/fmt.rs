@@ -5,12 +5,13 @@ use proofhouse_campaign::cases::is_cases_file;
 use proofhouse_campaign::config;
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
+use proofhouse_report::findings::Checked;
 use proofhouse_wire::write_files::replace;
 
 use crate::exit_code::Exit;
 use crate::input::{FileInput, Inputs, ShownName};
 use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
-use crate::report::{self, Checked};
+use crate::report;
 
 /// Rewrite threat documents in canonical form
 ///

@@ -1,43 +1,56 @@
-//! `proofhouse init`: writes the `proofhouse.yaml` of a project, from what is found and what is asked.
+//! `proofhouse init`: writes the `proofhouse.yaml` of a project for an agent that could be started.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use clap::Args;
 use proofhouse_campaign::config::{self, ConfigVariables, Draft, FILE};
+use proofhouse_campaign::setup::{Candidates, Prompter, is_command};
+use proofhouse_lsp::formats::FormatKind;
 use proofhouse_oatf::DiagnosticSeverity;
 use proofhouse_subjects::discover::{
-    DiscoveredProject, PORTS, Spoken, detect, probe_ports, probe_url,
+    DiscoveredProject, PORTS, ProjectPrograms, Spoken, Startable, detect, probe_ports, probe_url,
 };
-use proofhouse_subjects::without_credentials;
+use proofhouse_subjects::{SIMULATIONS, without_credentials};
 use proofhouse_wire::write_files::create;
 
+use crate::environment::environment;
 use crate::exit_code::Exit;
-use crate::init::ask::Prompter;
-use crate::output::{CommandError, StdoutData, printable_line, talk};
+use crate::output::{CommandError, StdoutData, printable, printable_line, talk};
 use crate::report::plural;
+use crate::written_files::create_with_schema;
 
-/// Write a proofhouse.yaml for the project in this directory
+/// Write a proofhouse.yaml for the agent in this directory
 ///
-/// Looks for agent manifests, MCP configurations, hints at a command and agents that run on this machine, and
-/// asks what it cannot know. What it finds is not run. At a port that nobody named, it asks for an A2A card and
-/// for MCP's initialize, nothing else.
+/// Recognises agents of LangGraph, the OpenAI Agents SDK, Pydantic AI, CrewAI, Google ADK, smolagents, Strands, AutoGen,
+/// Microsoft Agent Framework, AI SDK and Mastra, MCP configurations of Claude Code, Cursor and VS Code, agent manifests, and
+/// agents that run on this machine. For a framework it also writes a small adapter, which it shows first. It writes nothing
+/// unless it found an agent that could be started. Your code is read, not run.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse init\n  \
     proofhouse init --yes --command 'python agent.py --mcp {mcp_url} {prompt}'\n  \
     proofhouse init --endpoint http://127.0.0.1:8000/\n  \
+    proofhouse init --simulation sim:careful\n  \
     proofhouse init --print --no-probe\n\n\
-    Exit codes: 0 written, 3 there is a proofhouse.yaml already or it cannot be written, 64 usage,\n\
-    130 the input ended before all was answered.")]
+    Exit codes: 0 written, 3 no agent was found that could be started, there is a proofhouse.yaml already, or it\n\
+    cannot be written, 64 invalid arguments, 130 the input ended before all was answered.")]
 pub(crate) struct Init {
-    /// The agent is started with this command, which may have {mcp_url}, {prompt} and other placeholders
+    /// Start the agent with this command, which may have {mcp_url}, {prompt} and other placeholders
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
 
-    /// The agent runs already, here; it is asked what it speaks. May be given again
+    /// The agent runs already, at this URL; it is asked which protocol it speaks. May be given again
     #[arg(long = "endpoint", value_name = "URL")]
     endpoints: Vec<String>,
+
+    /// Write a simulated agent instead of one of yours: sim:careful or sim:gullible
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "endpoints"])]
+    simulation: Option<String>,
+
+    /// The model of agents in manifests, such as openai:MODEL
+    #[arg(long, value_name = "SPEC")]
+    model: Option<String>,
 
     /// Do not look for agents at ports of this machine
     #[arg(long)]
@@ -47,7 +60,7 @@ pub(crate) struct Init {
     #[arg(long)]
     yes: bool,
 
-    /// Replace the file if it is there
+    /// Replace files that are there
     #[arg(long)]
     force: bool,
 
@@ -61,40 +74,40 @@ impl Init {
         let path = Path::new(FILE);
         if path.exists() && !self.force && !self.print {
             return Err(CommandError::cannot_run(format!(
-                "{FILE} is there already; --force replaces it, --print shows what would be written"
+                "{FILE} exists already; --force replaces it, --print shows what would be written"
             )));
         }
-        if let Some(command) = &self.command {
-            is_command(command).map_err(|why| CommandError::usage(format!("--command: {why}")))?;
-        }
+        let programs = ProjectPrograms {
+            project: Path::new("."),
+            path: environment()("PATH"),
+        };
+        self.check(&programs)?;
         let mut found = detect(Path::new("."));
         let endpoints = self.probe()?;
         tell(&found, &endpoints);
-        let asks = !self.yes && io::stdin().is_terminal() && io::stderr().is_terminal();
-        let agents = std::mem::take(&mut found.agents);
-        let everything = Draft::of_all(self.command.clone(), agents, endpoints);
-        let draft = if asks {
-            let input = io::stdin().lock();
-            let output = anstream::stderr();
-            let draft = ask(&mut Prompter { input, output }, everything, &found);
-            draft.ok_or_else(|| CommandError {
-                message: "the input ended; nothing was written".to_owned(),
-                exit: Exit::Interrupted,
-            })?
-        } else if self.endpoints.is_empty() {
-            everything.without_strangers()
-        } else {
-            everything
-        };
+        let (draft, start) = self.choose(&mut found, endpoints, &programs)?;
         let text = config::text(&draft, &found);
         let (_, findings) = config::read(&text, Path::new(""), ConfigVariables::Unread, &|_| true);
         let wrong = findings
             .iter()
-            .find(|finding| finding.severity == DiagnosticSeverity::Error);
+            .find(|finding| finding.severity == DiagnosticSeverity::Error)
+            // The adapter is named before it is written.
+            .filter(|finding| finding.code != "PC-011" || start.is_none());
         if let Some(finding) = wrong {
             return Err(CommandError::cannot_run(printable_line(&format!(
                 "what would be written cannot be used: {finding}"
             ))));
+        }
+        let adapter = start.as_ref().and_then(|start| start.adapter.as_ref());
+        if let Some((file, text)) = adapter {
+            talk(&format!("The adapter {file}:\n"));
+            for line in text.lines() {
+                talk(format!("    {line}").trim_end());
+            }
+            talk("");
+        }
+        for note in start.iter().flat_map(|start| &start.notes) {
+            talk(&printable_line(&format!("warning: {note}")));
         }
         if self.print {
             let mut data = StdoutData::new();
@@ -102,11 +115,92 @@ impl Init {
             data.finish()?;
             return Ok(Exit::Success);
         }
-        create(path, &text, self.force)?;
+        if let Some((file, text)) = adapter {
+            create(Path::new(file), text, self.force)?;
+            talk(&format!("Wrote {file}."));
+        }
+        create_with_schema(path, &text, FormatKind::Config, self.force)?;
         talk(&format!(
-            "wrote {FILE}; read its comments, then: proofhouse run"
+            "Wrote {FILE}. Next: proofhouse run. It first makes one run without an attack, which shows whether your agent is \
+             connected."
         ));
         Ok(Exit::Success)
+    }
+
+    /// Whether what flags name could be started.
+    fn check(&self, programs: &ProjectPrograms<'_>) -> Result<(), CommandError> {
+        if let Some(command) = &self.command {
+            is_command(command).map_err(|why| CommandError::usage(format!("--command: {why}")))?;
+            let words = shlex::split(command).unwrap_or_default();
+            let program = words.first().map(String::as_str).unwrap_or_default();
+            if programs.find(program).is_none() && !Path::new(program).is_absolute() {
+                return Err(CommandError::cannot_run(printable_line(&format!(
+                    "--command: `{program}` is not installed or not in PATH, so the agent could not be started"
+                ))));
+            }
+        }
+        if let Some(simulation) = &self.simulation
+            && !SIMULATIONS.iter().any(|(name, _)| name == simulation)
+        {
+            let names = SIMULATIONS.map(|(name, _)| name).join(", ");
+            return Err(CommandError::usage(printable_line(&format!(
+                "--simulation {simulation}: unknown; there are {names}"
+            ))));
+        }
+        Ok(())
+    }
+
+    /// Who is tested: what flags name, what somebody chooses, or what was found and could be started.
+    fn choose(
+        &self,
+        found: &mut DiscoveredProject,
+        endpoints: Vec<Spoken>,
+        programs: &ProjectPrograms<'_>,
+    ) -> Result<(Draft, Option<Startable>), CommandError> {
+        let mut draft = Draft {
+            command: self.command.clone(),
+            simulation: self.simulation.clone(),
+            model: self.model.clone(),
+            repeats: 1,
+            ..Draft::default()
+        };
+        let is_named = !self.endpoints.is_empty();
+        if is_named {
+            draft.endpoints = endpoints;
+            return Ok((draft, None));
+        }
+        if !draft.is_empty() {
+            draft.suggested = endpoints;
+            let reads_config = self
+                .command
+                .as_ref()
+                .is_some_and(|command| command.contains("{mcp_config}"));
+            let config = found.mcp_configs.first().filter(|_| reads_config);
+            draft.mcp_config = config.map(|config| config.file.clone());
+            return Ok((draft, None));
+        }
+        let candidates = Candidates::new(found, endpoints, programs, self.model.as_deref());
+        for unfit in &candidates.unfit {
+            talk(&printable_line(unfit));
+        }
+        let hint = found.commands.first().map(|hint| hint.command.clone());
+        let asks = !self.yes && io::stdin().is_terminal() && io::stderr().is_terminal();
+        let (mut draft, start) = if asks {
+            let input = io::stdin().lock();
+            let output = anstream::stderr();
+            let chosen = candidates.ask(&mut Prompter { input, output }, hint.as_deref());
+            chosen.ok_or_else(|| CommandError {
+                message: "the input ended; nothing was written".to_owned(),
+                exit: Exit::Interrupted,
+            })?
+        } else {
+            candidates.without_asking()
+        };
+        draft.model.clone_from(&self.model);
+        if draft.is_empty() {
+            return Err(CommandError::cannot_run(nobody(hint.as_deref())));
+        }
+        Ok((draft, start))
     }
 
     /// Asks the agents that were named, or looks for some.
@@ -141,21 +235,6 @@ impl Init {
     }
 }
 
-/// A text that is no program with its arguments.
-#[derive(Debug, thiserror::Error)]
-#[error("write a command; quotes and backslashes must be closed")]
-struct NotACommand;
-
-/// Whether a text can be split into a program and its arguments.
-fn is_command(text: &str) -> Result<(), NotACommand> {
-    let words = shlex::split(text).unwrap_or_default();
-    if words.first().is_some_and(|word| !word.is_empty()) && !text.contains('\0') {
-        Ok(())
-    } else {
-        Err(NotACommand)
-    }
-}
-
 fn tell(found: &DiscoveredProject, endpoints: &[Spoken]) {
     for agent in &found.agents {
         talk(&printable_line(&format!(
@@ -178,6 +257,13 @@ fn tell(found: &DiscoveredProject, endpoints: &[Spoken]) {
         );
         talk(&printable_line(&line));
     }
+    for framework in &found.frameworks {
+        let name = framework.framework().name;
+        talk(&printable_line(&format!(
+            "found {name} in {}",
+            framework.file
+        )));
+    }
     for hint in &found.commands {
         talk(&printable_line(&format!(
             "{} hints at: {}",
@@ -191,108 +277,14 @@ fn tell(found: &DiscoveredProject, endpoints: &[Spoken]) {
     }
 }
 
-/// Lets somebody choose among what was found. `None` when the input ends before all is answered.
-fn ask<R: io::BufRead, W: io::Write>(
-    asked: &mut Prompter<R, W>,
-    all: Draft,
-    found: &DiscoveredProject,
-) -> Option<Draft> {
-    let mut draft = Draft {
-        command: all.command,
-        ..Draft::default()
-    };
-    if draft.command.is_none() {
-        let mut choices: Vec<String> = Vec::new();
-        for agent in &all.agents {
-            choices.push(printable_line(&format!(
-                "the agent {} in {}",
-                agent.agent, agent.file
-            )));
-        }
-        for endpoint in &all.endpoints {
-            choices.push(printable_line(&format!(
-                "the agent at {}",
-                without_credentials(endpoint.place())
-            )));
-        }
-        let (agents, known) = (all.agents.len(), choices.len());
-        choices.push("a command that starts it".to_owned());
-        choices.push("nobody yet: a simulation, to see how it works".to_owned());
-        let chosen = asked.choice("Who is to be tested?", &choices)?;
-        if chosen < agents {
-            draft.agents.extend(all.agents.into_iter().nth(chosen));
-        } else if chosen < known {
-            draft
-                .endpoints
-                .extend(all.endpoints.into_iter().nth(chosen - agents));
-        } else if chosen == known {
-            let hint = found.commands.first();
-            let default = hint.map_or("python agent.py --mcp {mcp_url} {prompt}", |hint| {
-                &hint.command
-            });
-            let question = "How is it started? {mcp_url}, {a2a_url} and {prompt} are filled in:";
-            draft.command = Some(asked.text(question, default, is_command)?);
-        }
-    }
-    let repeats = asked.text("How often is each attack tried?", "1", |text| {
-        match text.parse::<u32>() {
-            Ok(1..=10_000) => Ok(()),
-            _ => Err("write a number from 1 to 10000".to_owned()),
-        }
-    })?;
-    draft.repeats = repeats.parse().unwrap_or(1);
-    Some(draft)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proofhouse_subjects::discover::{AgentFile, Hint};
-
-    fn all() -> Draft {
-        let agent = AgentFile {
-            file: "a.yaml".to_owned(),
-            agent: "clerk".to_owned(),
-            model: None,
-        };
-        let running = Spoken {
-            mcp: Some("http://127.0.0.1:1/mcp".to_owned()),
-            ..Spoken::default()
-        };
-        Draft::of_all(None, vec![agent], vec![running])
-    }
-
-    #[test]
-    fn answers_decide_what_is_written() {
-        let found = DiscoveredProject {
-            commands: vec![Hint {
-                file: "package.json".to_owned(),
-                command: "npm start".to_owned(),
-            }],
-            ..DiscoveredProject::default()
-        };
-        let after = |input: &str| {
-            let mut asked = Prompter {
-                input: input.as_bytes(),
-                output: Vec::new(),
-            };
-            let draft = ask(&mut asked, all(), &found)?;
-            let (agents, endpoints) = (draft.agents.len(), draft.endpoints.len());
-            Some((agents, endpoints, draft.command, draft.repeats))
-        };
-        assert_eq!(after("\n\n"), Some((1, 0, None, 1)));
-        assert_eq!(after("2\n5\n"), Some((0, 1, None, 5)));
-        assert_eq!(
-            after("3\n\n0\n3\n"),
-            Some((0, 0, Some("npm start".to_owned()), 3))
-        );
-        assert_eq!(
-            after("3\n'x\nx y\n\n"),
-            Some((0, 0, Some("x y".to_owned()), 1))
-        );
-        assert_eq!(after("4\n\n"), Some((0, 0, None, 1)));
-        for cut in ["", "4\n", "3\n", "3\n\n", "9\n"] {
-            assert_eq!(after(cut), None, "{cut:?} ends before the last answer");
-        }
-    }
+/// Says that there is nobody to test, and what to do.
+fn nobody(hint: Option<&str>) -> String {
+    let command = hint.unwrap_or("python agent.py {prompt}");
+    printable(&format!(
+        "no agent was found that could be started, so nothing was written. Do one of these:\n  \
+         proofhouse init --command '{command}'   (a command that does one task; it finds its MCP servers in \
+         PROOFHOUSE_MCP_URLS)\n  \
+         proofhouse init --endpoint http://127.0.0.1:8000/   (an agent that runs already)\n  \
+         proofhouse init --simulation sim:careful   (no agent of yours, only to see how it works)"
+    ))
 }

@@ -15,7 +15,7 @@ use crate::output::{CommandError, StdoutData, shown_path, talk};
     after_help = "Examples:\n  proofhouse man | man -l -\n  proofhouse man --dir share/man/man1"
 )]
 pub(crate) struct Man {
-    /// Write one page per command into this directory
+    /// Write one page per command into this directory; it is made if its parent exists
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -34,7 +34,10 @@ impl Man {
         let failed = |error: std::io::Error| {
             CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(&dir)))
         };
-        fs::create_dir_all(&dir).map_err(failed)?;
+        // A path with a typo in it should not become a tree of directories.
+        if !dir.is_dir() {
+            fs::create_dir(&dir).map_err(failed)?;
+        }
         clap_mangen::generate_to(command, &dir).map_err(failed)?;
         talk(&format!("manual pages written to {}", shown_path(&dir)));
         Ok(Exit::Success)

@@ -21,18 +21,22 @@ macro_rules! commands {
 
 mod agent;
 mod attack;
+mod audit;
 mod ci;
 mod completions;
 mod conformance;
 mod demo_service;
+mod drive;
 mod explain;
 mod explain_verdict;
 mod fmt;
 mod init;
 mod keys;
+mod lsp;
 mod man;
 mod model;
 mod new;
+mod open;
 pub(crate) mod replay;
 mod run;
 mod scan;
@@ -45,21 +49,42 @@ mod validate;
 use clap::Parser;
 
 use crate::exit_code::{self, Exit};
-use crate::output::CommandError;
+use crate::output::{CommandError, be_quiet};
 
-/// Proofs AI agents before and after they ship: runs them, attacks them, watches the traffic and
-/// reports what held. For testing systems you own or may test.
+/// Stress-tests AI agents before and after release: runs them, attacks them, watches their traffic and
+/// reports what got through. Only test systems that you own or may test.
 #[derive(Debug, Parser)]
 #[command(name = "proofhouse", version, after_help = exit_code::HELP, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
+
+    /// Print only results and errors
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    quiet: bool,
+
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = UseColor::Auto, global = true, help_heading = "Global options")]
+    color: UseColor,
+}
+
+/// When output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum UseColor {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
 }
 
 commands! {
     enum Command {
         Run(Box<run::RunCommand>),
+        Open(open::Open),
         Replay(replay::ReplayCommand),
+        Drive(drive::Drive),
         Init(init::Init),
         Ci(ci::Ci),
         Attack(Box<attack::AttackCommand>),
@@ -70,11 +95,13 @@ commands! {
         Agent(agent::AgentCommands),
         Serve(Box<serve::Serve>),
         Keys(keys::Keys),
+        Audit(audit::AuditCommand),
         Model(model::ModelCommands),
         DemoService(demo_service::DemoService),
         Validate(validate::Validate),
         Fmt(fmt::Fmt),
         Explain(explain::Explain),
+        Lsp(lsp::Lsp),
         New(new::New),
         Schema(schema::Schema),
         Conformance(conformance::Conformance),
@@ -85,6 +112,15 @@ commands! {
 
 impl Cli {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let color = match self.color {
+            UseColor::Auto => anstream::ColorChoice::Auto,
+            UseColor::Always => anstream::ColorChoice::Always,
+            UseColor::Never => anstream::ColorChoice::Never,
+        };
+        color.write_global();
+        if self.quiet {
+            be_quiet();
+        }
         self.command.run()
     }
 }

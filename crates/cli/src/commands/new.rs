@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use proofhouse_lsp::formats::FormatKind;
 use proofhouse_source::to_inline_scalar;
-use proofhouse_wire::write_files::create;
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, StdoutData, shown_path, talk};
+use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
+use crate::written_files::create_with_schema;
 
 /// Write a threat document to start from
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse new --mode mcp_server > attack.yaml\n  \
-    proofhouse new --mode a2a_server --id ACME-007 --name 'Card poisoning' -o attack.yaml")]
+    proofhouse new --mode a2a_server --id ACME-007 --name 'Card poisoning' --out attack.yaml\n\n\
+    Exit codes: 0 written, 3 the file exists already or cannot be written, 64 invalid arguments.")]
 pub(crate) struct New {
     /// What the attacking side plays
     #[arg(long, value_enum, default_value_t = TemplateMode::McpServer)]
@@ -29,7 +31,7 @@ pub(crate) struct New {
 
     /// Write to this file, which must not exist, instead of stdout
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 /// Declares the templates: a mode, and the name of its file in `templates/`.
@@ -66,8 +68,28 @@ templates! {
     AgUiClient => ag_ui_client,
 }
 
+/// Whether a text has the form of an id: `ACME-007`.
+fn is_id(text: &str) -> bool {
+    let Some((words, number)) = text.rsplit_once('-') else {
+        return false;
+    };
+    let is_word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_uppercase())
+            && word
+                .bytes()
+                .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+    };
+    number.len() >= 3 && number.bytes().all(|c| c.is_ascii_digit()) && words.split('-').all(is_word)
+}
+
 impl New {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        if !is_id(&self.id) {
+            return Err(CommandError::usage(printable_line(&format!(
+                "--id {}: write upper-case words and a number of three digits, such as ACME-007",
+                self.id
+            ))));
+        }
         let text = self
             .mode
             .template()
@@ -78,13 +100,13 @@ impl New {
             let place = finding.path.as_deref().unwrap_or("document");
             return Err(CommandError::usage(format!("{place}: {}", finding.message)));
         }
-        let Some(path) = self.output else {
+        let Some(path) = self.out else {
             let mut data = StdoutData::new();
             data.write(&text)?;
             data.finish()?;
             return Ok(Exit::Success);
         };
-        create(&path, &text, false)?;
+        create_with_schema(&path, &text, FormatKind::Oatf, false)?;
         talk(&format!(
             "wrote {}; check it with: proofhouse validate {0}",
             shown_path(&path)

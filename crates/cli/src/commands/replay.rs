@@ -3,17 +3,22 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use proofhouse_campaign::replay::{MessageBudget, Replayed, Sources, find, gate, replay};
+use proofhouse_campaign::replay::{
+    KeptCampaign, MessageBudget, Replayed, Sources, find, gate, replay,
+};
+use proofhouse_report::replay::document as replay_json;
 
 use crate::exit_code::Exit;
 use crate::input::SizeLimit;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
-use crate::replay::{human, json};
+use crate::report::{self, plural};
 use crate::semantic_options::SemanticOptions;
 
 /// Problems of one recording that are told one by one.
 const TOLD_PROBLEMS: usize = 5;
+/// Runs that were never made which are told one by one.
+const TOLD_MISSING: usize = 10;
 
 /// Show recorded runs of a campaign and judge them again, without a model
 ///
@@ -27,7 +32,7 @@ const TOLD_PROBLEMS: usize = 5;
     proofhouse replay results/traces/PROOF-001_sim_gullible_1-0a1b2c3d.jsonl --messages full\n  \
     proofhouse replay results --document my-attacks/ --fail-on-change --format json\n\n\
     Exit codes: 0 something was proved and nothing got through, 1 something did, 2 inconclusive: nothing was\n\
-    proved, runs failed, or recordings have gaps, 3 a run cannot be judged again, 64 usage.\n\
+    proved, runs failed, recordings have gaps, or the campaign broke off, 3 a run cannot be judged again, 64 usage.\n\
     With --fail-on-change: 0 when every verdict is as recorded, 1 when one is not.")]
 pub(crate) struct ReplayCommand {
     /// Runs: a directory of `run --out`, the recording of a run, or the id of one (with --out, or after the
@@ -110,14 +115,44 @@ impl ReplayCommand {
                 all.push(one);
             }
         }
+        for kept in &found {
+            tell_missing(kept);
+        }
         let mut data = StdoutData::new();
         match self.format {
-            ReplayFormat::Human => human::write(&mut data, &all, messages)?,
-            ReplayFormat::Json => data.json(&json::document(&all, messages))?,
+            ReplayFormat::Human => report::replay::write(&mut data, &all, messages)?,
+            ReplayFormat::Json => {
+                let with_messages = messages != MessageDetail::None;
+                data.json(&replay_json(&all, &found, with_messages))?;
+            }
         }
         data.finish()?;
-        Ok(gate(&all, self.fail_on_change).into())
+        Ok(gate(&all, &found, self.fail_on_change).into())
     }
+}
+
+/// Says which runs of a campaign that broke off were never made.
+fn tell_missing(kept: &KeptCampaign) {
+    if kept.result.complete || !kept.is_whole {
+        return;
+    }
+    let missing = kept.missing();
+    let named: Vec<&str> = missing
+        .iter()
+        .take(TOLD_MISSING)
+        .map(String::as_str)
+        .collect();
+    let more = if missing.len() > named.len() {
+        ", …"
+    } else {
+        ""
+    };
+    talk(&printable_line(&format!(
+        "{}: the campaign broke off; {} not made: {}{more}; go on with `proofhouse run --resume`",
+        shown_path(&kept.directory),
+        plural(missing.len(), "run"),
+        named.join(", ")
+    )));
 }
 
 /// Says what is wrong with a recording, with its places, and why a run cannot be judged again.

@@ -5,28 +5,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use proofhouse_campaign::accepted::AcceptedRisk;
 use proofhouse_campaign::baseline::{
     DEFAULT_THRESHOLD, compare, is_fair_sample, missing_in_common,
 };
 use proofhouse_campaign::comparison::{Comparison, Incomparable};
 use proofhouse_campaign::engine::{CampaignProgress, CampaignSettings, execute};
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::filters;
-use proofhouse_campaign::gates::{FailOn, gate, surprises};
+use proofhouse_campaign::gates::{FailOn, gate, has_resisted, surprises};
 use proofhouse_campaign::load::load;
 use proofhouse_campaign::plan::{DocumentFilter, Plan};
+use proofhouse_campaign::preflight::{Preflight, preflight};
 use proofhouse_campaign::replay::traces;
-use proofhouse_campaign::report::ReportFormat;
+use proofhouse_campaign::report_format::ReportFormat;
 use proofhouse_campaign::result::{CampaignResult, SubjectInfo};
 use proofhouse_campaign::sensitivity::Sensitivity;
 use proofhouse_campaign::store::{self, EarlierCampaign};
+use proofhouse_report::preflight::explanation;
+use proofhouse_report::{listing, power};
 use proofhouse_subjects::Subject;
 use proofhouse_subjects::operator::now;
 use proofhouse_subjects::spec::SubjectSpec;
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
 
-use crate::campaign::meter::CampaignMeter;
-use crate::campaign::power;
-use crate::campaign::reports;
+use crate::campaign::meter::{CampaignMeter, ProgressMode};
+use crate::campaign::reports::{self, CampaignReports};
+use crate::campaign::results::ResultsPlace;
 use crate::config_options::ConfigOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
@@ -44,22 +49,24 @@ const LEAVING: Duration = Duration::from_millis(500);
 /// How many runs go on at a time where nobody says it.
 const DEFAULT_JOBS: u16 = 8;
 
-/// Attack subjects with the threat library, or with documents of your own, and report what held
+/// Attack an agent with the threat library, or with documents of your own, and report what got through
 ///
-/// What to do is read from proofhouse.yaml, if it is here. Without it, the whole library runs against two simulated
-/// agents, a gullible and a careful one, and shows what a report looks like. Only attack agents you own or may test.
+/// Reads proofhouse.yaml, if it is here. Without it, the whole library runs against two simulated agents, a gullible and
+/// a careful one, to show what a report looks like. Results are kept in .proofhouse/results. Only attack agents that you
+/// own or may test.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse run\n  \
-    proofhouse run --category capability_poisoning --repeats 5 --out results\n  \
+    proofhouse run --category capability_poisoning --repeats 5\n  \
+    proofhouse run --list --severity critical\n  \
     proofhouse run my-attacks/ --subject sim:careful --format json\n  \
     proofhouse run --command 'python agent.py --mcp {mcp_url} {prompt}' --protocol mcp\n  \
     proofhouse run --subject agent.yaml --model openai:gpt-5 --repeats 10 --out results\n  \
     proofhouse run --config ci/proofhouse.yaml --subject mine\n  \
     proofhouse run --ag-ui-url http://127.0.0.1:8000/ --mcp-listen 127.0.0.1:8080\n\n\
     Exit codes: 0 at least one attack was resisted and none got through, 1 one did (see --fail-on), 2\n\
-    inconclusive: nothing was proved, 3 could not run or the result could not be kept, 64 usage, 130\n\
-    interrupted. With both simulations and no --fail-on, 0 when it went as the library expects: the\n\
+    inconclusive: nothing was proved, 3 could not run, the preflight failed, or the result could not be\n\
+    kept, 64 invalid arguments, 130 interrupted. With both simulations and no --fail-on, 0 when it went as the library expects: the\n\
     gullible one gave way to everything, the careful one to nothing.")]
 pub(crate) struct RunCommand {
     /// Threat documents: files, or directories searched for .yaml and .yml [default: the library]
@@ -88,7 +95,7 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 
-    /// Where chance comes from [default: 0]
+    /// Random seed [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -100,13 +107,37 @@ pub(crate) struct RunCommand {
     #[arg(long)]
     no_probes: bool,
 
-    /// Keep the result and the traces in this directory
+    /// Do not prove with one control run first that the agent starts, connects and answers
+    #[arg(long)]
+    no_preflight: bool,
+
+    /// Keep the result, the traces and the reports in this directory [default: .proofhouse/results/TIME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Go on with the campaign in --out: make the runs that are not there
+    /// Keep nothing
+    #[arg(long, conflicts_with_all = ["out", "resume", "reports"])]
+    no_keep: bool,
+
+    /// Continue the campaign in --out, or the last one in .proofhouse/results
     #[arg(long)]
     resume: bool,
+
+    /// Print what would be run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Print the attacks that would be run, and run nothing
+    #[arg(long, conflicts_with = "dry_run")]
+    list: bool,
+
+    /// Print a line for every run
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// How to show progress
+    #[arg(long, value_name = "MODE", value_enum, default_value_t = ProgressMode::Auto)]
+    progress: ProgressMode,
 
     /// Only documents with this id; `*` stands for anything; may be given again, as all filters
     #[arg(long = "id", value_name = "ID", help_heading = "Filters")]
@@ -146,10 +177,10 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = str::parse::<FailOn>)]
     fail_on: Vec<FailOn>,
 
-    #[arg(long, value_name = "FORMAT", default_value = "terminal", value_parser = reports::format, help = reports::format_help())]
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = reports::format, help = reports::format_help())]
     format: ReportFormat,
 
-    /// Write this report into --out, too; may be given again [default: html]
+    /// Write this report beside the result; may be given again [default: html]
     #[arg(long = "report", value_name = "FORMAT", value_parser = reports::format)]
     reports: Vec<ReportFormat>,
 
@@ -161,6 +192,14 @@ pub(crate) struct RunCommand {
 
     #[command(flatten)]
     generation: GenerationOptions,
+
+    /// Findings that the configuration accepts.
+    #[arg(skip)]
+    accepted: Vec<AcceptedRisk>,
+
+    /// Where the results go.
+    #[arg(skip)]
+    place: ResultsPlace,
 }
 
 impl RunCommand {
@@ -188,6 +227,7 @@ impl RunCommand {
                 "--fail-fast: a campaign that stops on what it sees cannot be compared with a baseline; add --fail-fast=false",
             ));
         }
+        WantedFiles::ThreatDocuments.check(&self.paths)?;
         let limits = self.size.limits();
         let unknown = unknown_names(self.allow_unknown);
         let prompt = self.prompt.as_deref();
@@ -215,6 +255,9 @@ impl RunCommand {
         )
         .map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
         let plan = meetable(plan, &subjects)?;
+        if self.list || self.dry_run {
+            return self.print_plan(&plan, &infos);
+        }
         let sensitivity = Sensitivity::of(&plan, &infos, baseline.as_ref(), threshold);
         if let Some(rise) = self.detect {
             let mut data = StdoutData::new();
@@ -229,10 +272,11 @@ impl RunCommand {
                 talk(&power::note(&sensitivity));
             } else {
                 let reason = Incomparable::BaselineStopped.reason();
-                complain(&format!("warning: nothing will be compared: {reason}"));
+                talk(&format!("warning: nothing will be compared: {reason}"));
             }
         }
-        let earlier = self.earlier(&plan, &infos)?;
+        self.place = ResultsPlace::new(self.out.take(), !self.no_keep, self.resume)?;
+        let mut earlier = self.earlier(&plan, &infos)?;
         let settings = CampaignSettings {
             jobs: usize::from(self.jobs.unwrap_or(DEFAULT_JOBS)),
             fail_fast: self.fail_fast.unwrap_or_default(),
@@ -240,10 +284,39 @@ impl RunCommand {
             generation: self.generation.provider()?,
             probes: !self.no_probes,
             earlier_probes: earlier.probes,
-            directory: self.out.clone(),
+            accepted: self.accepted.clone(),
+            directory: self.place.directory.clone(),
         };
-        let meter = CampaignMeter::new();
         let cancel = CancellationToken::new();
+        if !self.no_preflight {
+            if infos.iter().any(|subject| !subject.simulation) {
+                talk("Preflight: one run without an attack, to see that the agent is connected.");
+            }
+            let flying = preflight(&plan, &subjects, &settings, &earlier.runs, &cancel);
+            let flown = runtime.block_on(interruptible(flying, || cancel.cancel()));
+            let flown = flown
+                .map(Worked::into_inner)
+                .filter(|_| !cancel.is_cancelled());
+            let stopped = match flown {
+                None => Some(CommandError {
+                    message: "interrupted before the first attack".to_owned(),
+                    exit: Exit::Interrupted,
+                }),
+                Some(flown) => {
+                    let stopped = self.not_wired(&flown);
+                    earlier.runs.extend(flown.runs);
+                    stopped
+                }
+            };
+            if let Some(stopped) = stopped {
+                runtime.shutdown_timeout(LEAVING);
+                drop(subjects);
+                end_orphans();
+                return Err(stopped);
+            }
+        }
+        self.place.begin();
+        let meter = CampaignMeter::new(self.progress, self.verbose);
         let listener = |progress: &CampaignProgress<'_>| meter.tell(progress);
         let version = env!("CARGO_PKG_VERSION");
         let running = execute(
@@ -257,7 +330,7 @@ impl RunCommand {
         );
         let finished = runtime.block_on(interruptible(running, || {
             meter.erase();
-            talk("interrupted: keeping what is known; once more to leave at once");
+            talk("Interrupted. Scoring what was recorded; press Ctrl-C again to quit.");
             cancel.cancel();
         }));
         meter.erase();
@@ -267,7 +340,7 @@ impl RunCommand {
         end_orphans();
         let Some(result) = finished.map(Worked::into_inner) else {
             return Err(CommandError {
-                message: "left at once; what was kept before is there".to_owned(),
+                message: "quit at once; what was kept before is still there".to_owned(),
                 exit: Exit::Interrupted,
             });
         };
@@ -320,6 +393,7 @@ impl RunCommand {
             or_take(&mut self.protocols, file.filter.protocols);
             or_take(&mut self.fail_on, file.fail_on);
             or_take(&mut self.reports, file.reports);
+            self.accepted = file.accepted;
             self.prompt = self.prompt.take().or(file.prompt);
             self.repeats = self.repeats.or(file.repeats);
             self.jobs = self.jobs.or(file.jobs);
@@ -327,7 +401,10 @@ impl RunCommand {
             self.fail_fast = self.fail_fast.or(file.fail_fast);
             self.baseline = self.baseline.take().or(file.baseline);
             self.threshold = self.threshold.or(file.threshold);
-            if self.out.is_none() && self.resume && file.out.as_deref().is_some_and(has_time) {
+            if self.no_keep {
+                self.reports.clear();
+            } else if self.out.is_none() && self.resume && file.out.as_deref().is_some_and(has_time)
+            {
                 return Err(CommandError::usage(
                     "--resume: every campaign has a directory of its own; name it with --out",
                 ));
@@ -335,15 +412,45 @@ impl RunCommand {
             self.out = self.out.take().or(file.out.map(at_this_time));
             configured = file.subjects;
         }
-        let flag = match self.out {
-            None if self.resume => Some("--resume"),
-            None if !self.reports.is_empty() => Some("--report"),
-            _ => None,
-        };
-        match flag {
-            Some(flag) => Err(CommandError::usage(format!("{flag}: say where with --out"))),
-            None => Ok(configured),
+        Ok(configured)
+    }
+
+    /// Prints what would be run.
+    fn print_plan(&self, plan: &Plan, subjects: &[SubjectInfo]) -> Result<Exit, CommandError> {
+        let mut data = StdoutData::new();
+        if self.format == ReportFormat::Json {
+            data.json(&if self.list {
+                listing::attacks_json(plan)
+            } else {
+                listing::runs_json(plan, subjects)
+            })?;
+        } else {
+            let lines = if self.list {
+                listing::attacks(plan)
+            } else {
+                listing::runs(plan, subjects)
+            };
+            for line in lines {
+                data.line(&line)?;
+            }
         }
+        data.finish()?;
+        Ok(Exit::Success)
+    }
+
+    /// Says which subjects are not wired up, if some are not.
+    fn not_wired(&self, flown: &Preflight) -> Option<CommandError> {
+        let (last, others) = flown.failures.split_last()?;
+        for failure in others {
+            complain(&explanation(failure));
+        }
+        let mut message = explanation(last);
+        if let (Some(directory), Some(trace)) = (&self.place.directory, &last.trace) {
+            let trace = shown_path(&directory.join(trace));
+            message.push_str(&format!("\n  Its messages: {trace}"));
+        }
+        message.push_str("\nNo attack was run. --no-preflight runs them all the same.");
+        Some(CommandError::cannot_run(message))
     }
 
     fn filter(&self) -> DocumentFilter {
@@ -372,7 +479,7 @@ impl RunCommand {
         plan: &Plan,
         subjects: &[SubjectInfo],
     ) -> Result<EarlierCampaign, CommandError> {
-        let Some(directory) = &self.out else {
+        let Some(directory) = &self.place.directory else {
             return Ok(EarlierCampaign::default());
         };
         let prepared = store::prepare(directory, self.resume, plan, subjects);
@@ -385,24 +492,34 @@ impl RunCommand {
         comparison: Option<&Comparison>,
         is_kept: bool,
     ) -> Result<(), CommandError> {
-        let traces = match &self.out {
+        let traces = match &self.place.directory {
             Some(directory) => traces(result, directory),
             None => Default::default(),
         };
-        let text = reports::render(self.format, result, &traces, comparison);
+        let reports = CampaignReports {
+            result,
+            traces: &traces,
+            comparison,
+            config: self.config.used().map(shown_path),
+            directory: self.place.directory.as_deref().map(shown_path),
+        };
         let mut data = StdoutData::new();
-        data.write(&text)?;
+        data.write(&reports.render(self.format))?;
         data.finish()?;
-        if let Some(directory) = &self.out {
+        if let Some(directory) = &self.place.directory {
             let wanted = match self.reports.as_slice() {
                 [] => &[ReportFormat::Html],
                 given => given,
             };
             for format in wanted {
-                reports::write(*format, directory, result, &traces, comparison)?;
+                reports.write(*format, directory)?;
             }
-            if is_kept {
-                talk(&format!("the result is in {}", shown_path(directory)));
+            let report = wanted.iter().find(|format| **format == ReportFormat::Html);
+            let report = report.or(wanted.first()).map(|format| format.info().file);
+            if let Some(report) = report.filter(|_| is_kept) {
+                let report = shown_path(&directory.join(report));
+                let open = self.place.open_command();
+                talk(&format!("Report: {report} (open it with: {open})"));
             }
         }
         Ok(())
@@ -415,7 +532,7 @@ impl RunCommand {
         comparison: Option<&Comparison>,
         meter: &CampaignMeter,
     ) -> bool {
-        let Some(directory) = &self.out else {
+        let Some(directory) = &self.place.directory else {
             return true;
         };
         let text = reports::json(result, comparison);
@@ -435,10 +552,10 @@ impl RunCommand {
     }
 
     fn tell_how_to_resume(&self) {
-        if let Some(directory) = &self.out {
+        if let Some(directory) = &self.place.directory {
             let directory = shown_path(directory);
             talk(&format!(
-                "go on with the same command and --resume --out {directory}"
+                "Continue with the same command and --resume --out {directory}"
             ));
         }
     }
@@ -452,7 +569,10 @@ impl RunCommand {
         talk(
             "These were simulations. Your own agent: proofhouse init, or proofhouse run --command 'python agent.py {mcp_url} {prompt}'",
         );
-        if surprises.is_empty() && result.complete {
+        if surprises.is_empty() && result.complete && !has_resisted(result) {
+            talk("nothing was resisted, so nothing was shown of an agent that resists");
+            Exit::Inconclusive
+        } else if surprises.is_empty() && result.complete {
             Exit::Success
         } else {
             Exit::Failure
@@ -463,7 +583,7 @@ impl RunCommand {
 /// A comparison in which nothing is compared is most likely a mistake.
 fn warn_of_nothing_shared(plan: &Plan, subjects: &[SubjectInfo], before: &CampaignResult) {
     if let Some(what) = missing_in_common(plan, subjects, before) {
-        complain(&format!(
+        talk(&format!(
             "warning: the baseline shares no {what} with this campaign, so there is nothing to compare"
         ));
     }
@@ -522,9 +642,9 @@ fn meetable(plan: Plan, subjects: &[Arc<dyn Subject>]) -> Result<Plan, CommandEr
         .filter(|(_, count)| *count > 0)
     {
         let name = printable_line(&subject.info().name);
-        let documents = plural(count, "document");
+        let documents = plural(count, "attack");
         talk(&format!(
-            "{name}: {documents} left out, with actors that cannot meet it; --serves, the URLs and where it looks decide"
+            "Skipped {documents} that {name} cannot receive. Add --serves, a URL or --mcp-listen to include them."
         ));
     }
     Ok(plan)

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use proofhouse_detect::{ScanEvent, ScanOptions, Scanner};
+use proofhouse_report::scan::{self, MAX_PROBLEMS, ScannedTrace};
 
 use crate::exit_code::Exit;
 use crate::input::FileInput;
 use crate::interrupt::Interrupt;
 use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
 use crate::progress::ScanMeter;
-use crate::report::plural;
-use crate::report::scan::{self, MAX_PROBLEMS, ScannedTrace};
+use crate::report::{self, plural};
 use crate::rules::JudgingDocuments;
 use crate::traces::{self, TraceOptions};
 
@@ -28,7 +28,7 @@ const TOLD_PROBLEMS: usize = 10;
     proofhouse scan spans.json.gz --rules attack.yaml --format sarif > results.sarif\n  \
     tail -n 1000 mcp.log | proofhouse scan - --from json-rpc --rules attack.yaml\n\n\
     Exit codes: 0 nothing found, 1 an indicator matched, 2 nothing found, but an indicator could not be\n\
-    evaluated or lines were skipped, 3 a document cannot be used or a trace cannot be read to its end,\n\
+    evaluated, lines were skipped, or a trace is empty or only a part of what happened, 3 a document cannot be used or a trace cannot be read to its end,\n\
     64 usage, 130 ended by Ctrl-C.")]
 pub(crate) struct Scan {
     /// Traces: files, directories (searched for .jsonl, .ndjson, .json and .log, also .gz and .zst),
@@ -88,7 +88,7 @@ impl Scan {
         }
         let mut data = StdoutData::new();
         match self.format {
-            ScanFormat::Human => scan::human::write(&mut data, &scanner, &scans, self.all)?,
+            ScanFormat::Human => report::scan::write(&mut data, &scanner, &scans, self.all)?,
             ScanFormat::Json => data.json(&scan::json::document(&scanner, &scans))?,
             ScanFormat::Sarif => data.json(&scan::sarif::document(&scanner, &scans))?,
         }
@@ -96,7 +96,7 @@ impl Scan {
         if interrupt.happened() {
             return Ok(Exit::Interrupted);
         }
-        Ok(scan::exit(&scans, self.options.allow_skipped))
+        Ok(report::scan::exit(&scans, self.options.allow_skipped))
     }
 
     fn scan(&self, scanner: &Scanner, input: &FileInput, interrupt: &Interrupt) -> ScannedTrace {

@@ -1,6 +1,7 @@
 //! `proofhouse scenarios`: the threat library that comes along, one document of it, and what it covers.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use clap::{Args, Subcommand, ValueEnum};
 use proofhouse_campaign::library::{Scenario, attacks};
@@ -146,9 +147,16 @@ fn known(what: &str, wanted: Option<&str>, all: &[&str]) -> Result<(), CommandEr
         return Ok(());
     }
     let near = did_you_mean(wanted, all.iter().copied());
-    let hint = near.map_or_else(String::new, |near| format!(", did you mean {near}?"));
+    let hint = near.map_or_else(
+        || {
+            let there_are: BTreeSet<&str> = all.iter().copied().collect();
+            let there_are: Vec<&str> = there_are.into_iter().collect();
+            format!("; there are: {}", there_are.join(", "))
+        },
+        |near| format!(", did you mean {near}?"),
+    );
     Err(CommandError::usage(format!(
-        "no document of the library has the {what} `{wanted}`{hint}"
+        "no attack of the library has the {what} `{wanted}`{hint}"
     )))
 }
 

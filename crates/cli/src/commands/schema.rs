@@ -1,6 +1,8 @@
 //! `proofhouse schema`: JSON Schemas for editors.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use proofhouse_lsp::formats::FormatKind;
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData};
@@ -20,34 +22,24 @@ use crate::output::{CommandError, StdoutData};
     proofhouse schema config --reference > keys.md")]
 pub(crate) struct Schema {
     /// Which schema
-    #[arg(value_enum)]
-    kind: SchemaKind,
+    #[arg(value_parser = kinds())]
+    kind: FormatKind,
 
     /// Print the keys as a page in Markdown instead, for people
     #[arg(long)]
     reference: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SchemaKind {
-    /// Threat documents
-    Oatf,
-    /// Tool manifests
-    Tool,
-    /// Results of campaigns
-    Result,
-    /// Agent manifests
-    Agent,
-    /// Trigger manifests
-    Trigger,
-    /// Schedule manifests
-    Schedule,
-    /// The configuration of a project, proofhouse.yaml
-    Config,
-    /// What the operator configures
-    Operator,
-    /// Labelled cases of threat documents
-    Cases,
+/// The formats by name, with what they are for.
+fn kinds() -> impl TypedValueParser<Value = FormatKind> {
+    let values = FormatKind::ALL.iter();
+    let values = values.map(|kind| PossibleValue::new(kind.name()).help(kind.about()));
+    PossibleValuesParser::new(values).map(|name| {
+        let mut kinds = FormatKind::ALL.iter().copied();
+        kinds
+            .find(|kind| kind.name() == name)
+            .unwrap_or(FormatKind::Oatf)
+    })
 }
 
 impl Schema {
@@ -63,36 +55,5 @@ impl Schema {
         }
         data.finish()?;
         Ok(Exit::Success)
-    }
-}
-
-impl SchemaKind {
-    fn schema(self) -> serde_json::Value {
-        match self {
-            Self::Oatf => proofhouse_oatf::json_schema(),
-            Self::Tool => proofhouse_manifest::json_schema(),
-            Self::Result => proofhouse_campaign::report::json_schema(),
-            Self::Agent => proofhouse_manifest::agent_json_schema(),
-            Self::Trigger => proofhouse_manifest::trigger_json_schema(),
-            Self::Schedule => proofhouse_manifest::schedule_json_schema(),
-            Self::Config => proofhouse_campaign::config::json_schema(),
-            Self::Operator => proofhouse_tools::operator::json_schema(),
-            Self::Cases => proofhouse_campaign::cases::json_schema(),
-        }
-    }
-
-    /// The page, for what people write.
-    fn reference(self) -> Option<String> {
-        match self {
-            Self::Oatf => Some(proofhouse_oatf::reference()),
-            Self::Tool => Some(proofhouse_manifest::reference()),
-            Self::Result => None,
-            Self::Agent => Some(proofhouse_manifest::agent_reference()),
-            Self::Trigger => Some(proofhouse_manifest::trigger_reference()),
-            Self::Schedule => Some(proofhouse_manifest::schedule_reference()),
-            Self::Config => Some(proofhouse_campaign::config::reference()),
-            Self::Operator => Some(proofhouse_tools::operator::reference()),
-            Self::Cases => Some(proofhouse_campaign::cases::reference()),
-        }
     }
 }

@@ -1,37 +1,47 @@
 //! `proofhouse serve`: agents as a service, with an HTTP API, webhooks, polls, schedules and a dashboard.
 
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_agent::model::RedactText;
 use proofhouse_campaign::config::{NotDuration, duration};
+use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_server::api::{Api, ApiConfig};
-use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource};
+use proofhouse_server::audit::{self, CheckpointKey};
+use proofhouse_server::engine::{
+    Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource, OperatorSetup,
+};
 use proofhouse_server::keys::KeyScope;
 use proofhouse_server::listen::{self, ConnectionLimits, Listener};
 use proofhouse_server::metrics::Metrics;
+use proofhouse_server::oidc::IdentityProvider;
 use proofhouse_server::rate::RateQuota;
 use proofhouse_store::Store;
 use proofhouse_subjects::agent_models::TaskClock;
 use proofhouse_subjects::operator::Operator;
-use proofhouse_wire::CancellationToken;
+use proofhouse_tools::operator::SignInConfig;
+use proofhouse_wire::sync::{lock, read, write};
+use proofhouse_wire::{CancellationToken, write_files};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::keys;
+use super::audit::signing_key;
+use super::keys::{self, KeyOrder};
 use crate::agents::models::ModelArgs;
 use crate::environment::environment;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
-use crate::signals::survive_file_limits;
+use crate::proxies;
+use crate::retention_options::RetentionOptions;
+use crate::signals::{ReloadRequests, survive_file_limits};
 use crate::store_options::StoreOptions;
 use crate::telemetry::TelemetryOptions;
 use crate::tools::options::OperatorOptions;
-use crate::tools::work::until_interrupted;
+use crate::tools::work::until_server_ends;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
@@ -40,6 +50,8 @@ const MAX_PEM: u64 = 1 << 20;
 /// Files that may be open: the connections of both ports, and as many for everything else.
 #[cfg(unix)]
 const OPEN_FILES: u64 = 4_096;
+/// How often old entries of the audit log are looked for.
+const AUDIT_SWEEP: Duration = Duration::from_secs(60 * 60);
 /// The most bytes of a webhook that the store takes.
 const MAX_WEBHOOK: i64 = 32 << 20;
 
@@ -48,7 +60,7 @@ const MAX_WEBHOOK: i64 = 32 << 20;
 /// Reads the manifests of a directory, and again whenever they change; a bad edit keeps the good version.
 /// Everything is kept in the store before it is acted on, so that the process may end at any time. Several
 /// processes can share one PostgreSQL. The API asks for keys (`proofhouse keys`); the first start makes one
-/// and shows it once.
+/// and shows it at the terminal, or writes it to a file that only you may read. SIGHUP reads the settings again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse serve examples/agents\n  \
@@ -79,6 +91,23 @@ pub(crate) struct Serve {
     /// Ask for no keys; only where other machines cannot reach the API
     #[arg(long)]
     open: bool,
+
+    /// A name under which browsers and programs reach the API, such as that of a proxy before it; may be given again. With any,
+    /// requests for other names are refused
+    #[arg(long = "allowed-host", value_name = "NAME", value_parser = host_name)]
+    allowed_hosts: Vec<String>,
+
+    /// Where the first key is written, if it is not shown at a terminal [default: beside the store]
+    #[arg(long, value_name = "FILE")]
+    first_key_file: Option<PathBuf>,
+
+    /// How long entries of the audit log are kept; a signed checkpoint takes their place [default: for ever]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "audit_key")]
+    keep_audit: Option<Duration>,
+
+    /// The file with the key that signs checkpoints of the audit log; made if there is none
+    #[arg(long, value_name = "FILE")]
+    audit_key: Option<PathBuf>,
 
     /// Refuse webhooks without a signature
     #[arg(long)]
@@ -111,6 +140,18 @@ pub(crate) struct Serve {
     /// How long work may go on after the server was asked to end; the rest is handed over
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     grace: Duration,
+
+    /// How long to go on as before after the server was asked to end, while /v1/ready says that it is not ready: those who
+    /// send requests go elsewhere meanwhile
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    drain: Duration,
+
+    /// How long acknowledged work may wait before /v1/ready says that this process is not ready
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    max_lag: Duration,
+
+    #[command(flatten)]
+    retention: RetentionOptions,
 
     /// Tasks that work at the same time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -170,13 +211,15 @@ impl Serve {
         }
         let stop = CancellationToken::new();
         let serving = self.serve(stop.clone());
-        until_interrupted(&stop, serving)?.into_inner()?;
+        until_server_ends(&stop, serving)?.into_inner()?;
         Ok(Exit::Success)
     }
 
     async fn serve(&self, stop: CancellationToken) -> Result<(), CommandError> {
         survive_file_limits();
         let telemetry = self.telemetry.begin()?;
+        let mut reloads = ReloadRequests::listen();
+        let signer = self.audit_key.as_deref().map(signing_key).transpose()?;
         let tls = self.tls()?;
         let (api_listener, hook_listener) =
             (bind(self.listen).await?, bind(self.webhook_listen).await?);
@@ -198,19 +241,22 @@ impl Serve {
         let _alone = self.store.lock()?;
         let store = self.store.open().await?;
         let metrics = Arc::new(Metrics::of(store.as_ref()));
-        let engine = self.engine(Arc::clone(&store), &places, Arc::clone(&metrics));
+        let setups = self.setups(&places)?;
+        let engine = self.engine(Arc::clone(&store), &setups, Arc::clone(&metrics));
         let engine = Arc::new(engine.await?);
         let first_key = self.first_key(store.as_ref()).await?;
-        self.tell(&places, &engine, first_key.as_deref())?;
+        self.tell(&places, &engine, first_key.as_ref())?;
         let config = ApiConfig {
             open: self.open,
             tls: tls.is_some(),
             max_webhook_bytes: self.max_webhook_bytes as usize,
             rate: rate(self.rate),
             webhook_rate: rate(self.webhook_rate),
+            allowed_hosts: self.allowed_hosts.clone(),
             ..ApiConfig::at(api_at)
         };
         let api = Api::new(Arc::clone(&engine), Arc::clone(&metrics), config);
+        api.set_identity_provider(setups.identity_provider()?);
         let limits = ConnectionLimits {
             of_peer: usize::from(self.peer_connections),
             ..ConnectionLimits::default()
@@ -230,60 +276,74 @@ impl Serve {
             },
         ];
         // Requests finish while the engine does: a stream of a task ends with its connection.
-        let serving = listen::serve(listeners, metrics, stop.clone(), self.grace);
+        let closing = CancellationToken::new();
+        let serving = listen::serve(listeners, metrics, closing.clone(), self.grace);
         let working = async {
             stop.cancelled().await;
+            engine.drain();
+            tokio::time::sleep(self.drain).await;
+            closing.cancel();
             engine.shutdown(self.grace).await;
         };
-        tokio::join!(serving, working);
+        let upkeep = async {
+            let running = (engine.as_ref(), api.as_ref());
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.heed(&mut reloads, &setups, running, store.as_ref()) => {}
+                () = self.keep_audit(store.as_ref(), signer.as_ref()) => {}
+            }
+        };
+        tokio::join!(serving, working, upkeep);
         store.close().await;
         telemetry.finish();
         Ok(())
     }
 
-    async fn engine(
-        &self,
-        store: Arc<Store>,
-        places: &ListenAddresses,
-        metrics: Arc<Metrics>,
-    ) -> Result<Engine, CommandError> {
+    /// What makes the engine's setups, now and whenever the operator's file is read again.
+    fn setups(&self, places: &ListenAddresses) -> Result<Setups, CommandError> {
         let root = self.public_url.as_deref().unwrap_or(&places.hooks);
-        let dashboard = format!("{}/dashboard", places.api);
-        let operator = self
-            .operator
-            .operator()?
-            .reached_at(root.trim_end_matches('/'), &dashboard);
-        let secrets = operator.secrets(std::iter::empty());
-        let redactor: RedactText = Arc::new(move |text| secrets.redact(text));
+        let operator = self.operator.operator()?;
+        let secrets = Arc::new(RwLock::new(operator.secrets(std::iter::empty())));
+        let known = Arc::clone(&secrets);
+        let redactor: RedactText = Arc::new(move |text| read(&known).redact(text));
         let models = self.model.choice();
         let models = models
             .open(None, redactor, &environment())
             .map_err(|error| CommandError::of(&error, error.is_usage()))?;
         let files = self.files.as_deref().map(directory).transpose()?;
-        let environment = operator.common_environment();
-        let client = Arc::new(
-            operator
-                .client()
-                .map_err(|error| CommandError::cannot_run(error.to_string()))?,
-        );
-        let webhooks = operator.webhooks();
-        let hosts = Hosts {
-            operator,
+        Ok(Setups {
+            api_root: root.trim_end_matches('/').to_owned(),
+            dashboard: format!("{}/dashboard", places.api),
+            first: Mutex::new(Some(operator)),
+            secrets,
+            sign_in: Mutex::default(),
             main: models.main,
             others: models.others,
             options: models.options,
             clock: models.clock,
             files,
-        };
-        let hosts = Arc::new(hosts);
-        let factory = Arc::new(move |catalog| hosts.host(catalog));
-        let mut options = EngineOptions::new(factory, environment, client);
-        options.webhooks = webhooks;
+        })
+    }
+
+    async fn engine(
+        &self,
+        store: Arc<Store>,
+        setups: &Setups,
+        metrics: Arc<Metrics>,
+    ) -> Result<Engine, CommandError> {
+        let operator = lock(&setups.first).take();
+        let operator = operator.map_or_else(|| self.operator.operator(), Ok)?;
+        let retention = self.retention.retention(&operator.retention());
+        let setup = setups.of(operator)?;
+        let mut options = EngineOptions::new(setup.host, setup.environment, setup.client);
+        options.webhooks = setup.webhooks;
         options.strict = self.strict_webhooks;
         options.payload.max_bytes = self.max_webhook_bytes as usize;
         options.workers = usize::from(self.workers);
         options.lease = self.lease;
         options.idle_tools = self.idle_tools;
+        options.max_lag = self.max_lag;
+        options.retention = retention;
         options.metrics = metrics;
         let source = ManifestSource::Directory(self.manifests.clone());
         Engine::open(store, source, options)
@@ -291,17 +351,106 @@ impl Serve {
             .map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))
     }
 
-    /// Nobody could use the API at first, so there is a key, once.
-    async fn first_key(&self, store: &Store) -> Result<Option<String>, CommandError> {
+    /// Reads the operator's file again whenever somebody asks for it.
+    async fn heed(
+        &self,
+        reloads: &mut ReloadRequests,
+        setups: &Setups,
+        running: (&Engine, &Api),
+        store: &Store,
+    ) {
+        loop {
+            reloads.next().await;
+            self.reload(setups, running, store).await;
+        }
+    }
+
+    /// Reads the operator's file again. One that cannot be used changes nothing.
+    async fn reload(&self, setups: &Setups, (engine, api): (&Engine, &Api), store: &Store) {
+        let setup = self.operator.operator();
+        let setup = setup.and_then(|operator| {
+            let setup = setups.of(operator)?;
+            Ok((setup, setups.identity_provider()?))
+        });
+        let outcome = match setup {
+            Ok((setup, provider)) => {
+                engine.reconfigure(setup);
+                api.set_identity_provider(provider);
+                talk("the settings are read again");
+                "done"
+            }
+            Err(error) => {
+                talk(&format!(
+                    "the settings stay as they were: {}",
+                    error.message
+                ));
+                "failed"
+            }
+        };
+        let object = json!({"kind": "settings", "id": "operator"});
+        let entry = audit::by_server("settings.reload", &object, outcome);
+        if let Err(error) = store.append_audit(entry).await {
+            talk(&printable_line(&format!(
+                "the audit log cannot be written: {error}"
+            )));
+        }
+    }
+
+    /// Removes old entries of the audit log, now and every hour.
+    async fn keep_audit(&self, store: &Store, signer: Option<&CheckpointKey>) {
+        let (Some(keep), Some(signer)) = (self.keep_audit, signer) else {
+            return std::future::pending().await;
+        };
+        let age = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+        loop {
+            let pruning = async {
+                let before = store.now().await?.saturating_sub(age);
+                audit::prune(store, signer, before).await
+            };
+            match pruning.await {
+                Ok(0) => {}
+                Ok(removed) => talk(&format!("removed {removed} old entries of the audit log")),
+                // Another process may have removed them first.
+                Err(error) => talk(&printable_line(&format!(
+                    "old entries of the audit log stay for now: {error}"
+                ))),
+            }
+            tokio::time::sleep(AUDIT_SWEEP).await;
+        }
+    }
+
+    /// Nobody could use the API at first, so there is a key, once. It is shown to a person at a terminal; otherwise it goes to
+    /// a file, because what a program prints ends up in logs.
+    async fn first_key(&self, store: &Store) -> Result<Option<FirstKey>, CommandError> {
         let known = store.api_keys().await;
         let known =
             known.map_err(|error| CommandError::cannot_run(printable_line(&error.to_string())))?;
         if self.open || !known.is_empty() {
             return Ok(None);
         }
-        let (_, secret) =
-            keys::make(store, "made at the first start", &[KeyScope::Admin], None).await?;
-        Ok(Some(secret.reveal().to_owned()))
+        let secret = keys::new_secret()?;
+        let is_terminal = self.format == ServeFormat::Human && std::io::stderr().is_terminal();
+        let first = if is_terminal && self.first_key_file.is_none() {
+            FirstKey::Shown(secret.reveal().to_owned())
+        } else {
+            let path = match &self.first_key_file {
+                Some(path) => path.clone(),
+                None => self.store.first_key_file()?,
+            };
+            // Before it is kept: a key that nobody can have must not be there.
+            let written = write_files::create_private(&path, &format!("{}\n", secret.reveal()));
+            written.map_err(|error| {
+                CommandError::cannot_run(format!("{}: {error}", shown_path(&path)))
+            })?;
+            FirstKey::File(path)
+        };
+        let order = KeyOrder {
+            name: "made at the first start",
+            scopes: &[KeyScope::Admin],
+            ..KeyOrder::default()
+        };
+        keys::keep(store, &secret, order).await?;
+        Ok(Some(first))
     }
 
     fn tls(&self) -> Result<Option<Arc<listen::TlsConfig>>, CommandError> {
@@ -318,7 +467,7 @@ impl Serve {
         &self,
         places: &ListenAddresses,
         engine: &Engine,
-        first_key: Option<&str>,
+        first_key: Option<&FirstKey>,
     ) -> Result<(), CommandError> {
         let snapshot = engine.manifests();
         for file in &snapshot.files {
@@ -345,17 +494,28 @@ impl Serve {
                     "webhooks at {}/v1/webhooks/events/TOOL",
                     places.hooks
                 ));
-                if let Some(key) = first_key {
-                    talk(
-                        "made a key for everything, shown this once; `proofhouse keys` makes others:",
-                    );
-                    talk(key);
+                match first_key {
+                    None => {}
+                    Some(FirstKey::Shown(key)) => {
+                        talk(
+                            "Created an admin key. It is shown only once; `proofhouse keys` makes others:",
+                        );
+                        talk(key);
+                    }
+                    Some(FirstKey::File(path)) => talk(&format!(
+                        "Created an admin key in {}; `proofhouse keys` makes others",
+                        shown_path(path)
+                    )),
                 }
                 Ok(())
             }
             ServeFormat::Json => {
+                let key_file = match first_key {
+                    Some(FirstKey::File(path)) => Some(path.display().to_string()),
+                    Some(FirstKey::Shown(_)) | None => None,
+                };
                 let told = json!({
-                    "version": VERSION, "api": places.api, "webhooks": places.hooks, "key": first_key,
+                    "version": VERSION, "api": places.api, "webhooks": places.hooks, "key_file": key_file,
                     "owner": engine.owner(),
                 });
                 let mut data = StdoutData::new();
@@ -372,9 +532,24 @@ struct ListenAddresses {
     hooks: String,
 }
 
-/// Makes hosts for manifests as they change.
-struct Hosts {
-    operator: Operator,
+/// Where the first key went.
+enum FirstKey {
+    /// To the terminal.
+    Shown(String),
+    /// To a file.
+    File(PathBuf),
+}
+
+/// Makes what an engine needs of what the operator configures.
+struct Setups {
+    api_root: String,
+    dashboard: String,
+    /// What was read at the start.
+    first: Mutex<Option<Operator>>,
+    /// Every secret that was ever configured; none of them is told.
+    secrets: Arc<RwLock<Secrets>>,
+    /// How people sign in, as it was last read.
+    sign_in: Mutex<Option<SignInConfig>>,
     main: Arc<dyn proofhouse_agent::model::Model>,
     others: Option<Arc<proofhouse_agent::task::ModelSource>>,
     options: proofhouse_agent::model::ModelOptions,
@@ -382,20 +557,61 @@ struct Hosts {
     files: Option<PathBuf>,
 }
 
-impl Hosts {
-    fn host(&self, catalog: proofhouse_manifest::Catalog) -> proofhouse_agent::task::Host {
-        let host = self
-            .operator
-            .host(catalog, &self.clock, Arc::clone(&self.main));
-        let mut host = host.with_options(self.options.clone());
-        if let Some(others) = &self.others {
-            host = host.with_models(Arc::clone(others));
-        }
-        match &self.files {
-            Some(files) => host.with_files(files.clone()),
-            None => host,
-        }
+impl Setups {
+    /// The identity provider, if the file that was last read names one.
+    fn identity_provider(&self) -> Result<Option<IdentityProvider>, CommandError> {
+        let config = lock(&self.sign_in).clone();
+        let provider =
+            config.map(|config| IdentityProvider::new(config, proxies::from_environment()));
+        let provider = provider.transpose();
+        provider.map_err(|error| CommandError::cannot_run(error.to_string()))
     }
+
+    fn of(&self, operator: Operator) -> Result<OperatorSetup, CommandError> {
+        *lock(&self.sign_in) = operator.sign_in();
+        let operator = operator.reached_at(&self.api_root, &self.dashboard);
+        write(&self.secrets).extend(&operator.secrets(std::iter::empty()));
+        let environment = operator.common_environment();
+        let client = operator
+            .client()
+            .map_err(|error| CommandError::cannot_run(error.to_string()))?;
+        let webhooks = operator.webhooks();
+        let (main, clock) = (Arc::clone(&self.main), Arc::clone(&self.clock));
+        let (others, options) = (self.others.clone(), self.options.clone());
+        let files = self.files.clone();
+        let host = move |catalog| {
+            let host = operator.host(catalog, &clock, Arc::clone(&main));
+            let mut host = host.with_options(options.clone());
+            if let Some(others) = &others {
+                host = host.with_models(Arc::clone(others));
+            }
+            match &files {
+                Some(files) => host.with_files(files.clone()),
+                None => host,
+            }
+        };
+        Ok(OperatorSetup {
+            host: Arc::new(host),
+            environment,
+            client: Arc::new(client),
+            webhooks,
+        })
+    }
+}
+
+/// A name that is no host.
+#[derive(Debug, thiserror::Error)]
+#[error("write the name of a host, such as agents.example.com, without a scheme, a port or a path")]
+struct NotHostName;
+
+fn host_name(text: &str) -> Result<String, NotHostName> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+    let is_name = !text.is_empty() && text.len() <= 253 && text.chars().all(is_fine);
+    // A colon is only part of an IPv6 address.
+    let is_plain = !text.contains(':') || text.parse::<std::net::Ipv6Addr>().is_ok();
+    (is_name && is_plain)
+        .then(|| text.to_ascii_lowercase())
+        .ok_or(NotHostName)
 }
 
 fn rate(per_second: u32) -> RateQuota {

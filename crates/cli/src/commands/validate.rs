@@ -1,21 +1,17 @@
 //! `proofhouse validate`: checks documents and shows what is wrong where.
 
-use std::path::Path;
-
 use clap::Args;
-use proofhouse_detect::EXTENSION_FIELD;
+use proofhouse_campaign::config;
+use proofhouse_lsp::formats::{self, FileKind};
 use proofhouse_manifest::Bundle;
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, load_with};
-
-use proofhouse_campaign::cases::{self, is_cases_file};
-use proofhouse_campaign::config::{self, ConfigVariables};
-use proofhouse_campaign::document;
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
+use proofhouse_report::findings::Checked;
 use proofhouse_subjects::bundles::{across, sort};
 
 use crate::exit_code::Exit;
 use crate::input::{FileInput, Inputs, Unreadable};
 use crate::output::{CommandError, ProgressLine, StdoutData};
-use crate::report::{Checked, FindingFormat};
+use crate::report::FindingFormat;
 
 /// Check threat documents, manifests (tools, agents, triggers, schedules), labelled cases and proofhouse.yaml, and show what is wrong where
 #[derive(Debug, Args)]
@@ -77,20 +73,21 @@ impl Validate {
 
     /// Reads a file and checks it by itself. Manifests of agents are to be checked with the others.
     fn read(&self, input: &FileInput) -> (Checked, Option<Bundle>) {
-        let (text, (findings, bundle)) = match input.read(self.inputs.size.max_size) {
-            Ok(text) if config::is_meant_by(&input.name(), &text) => {
-                let findings = project(input, &text);
-                (config::shown(&text), (findings, None))
-            }
-            Ok(text) if matches!(input, FileInput::File(path) if is_cases_file(path)) => {
-                let (_, findings) = cases::read(&text);
-                (text, (findings, None))
-            }
+        let (text, findings, bundle) = match input.read(self.inputs.size.max_size) {
             Ok(text) => {
-                let found = check(&text, &self.inputs);
-                (text, found)
+                let path = match input {
+                    FileInput::File(path) => Some(path.as_path()),
+                    FileInput::Stdin => None,
+                };
+                let found = formats::check(path, &text, &self.inputs.size.limits());
+                let text = if found.kind == FileKind::Config {
+                    config::shown(&text)
+                } else {
+                    text
+                };
+                (text, found.findings, found.bundle)
             }
-            Err(error) => (String::new(), (vec![unreadable(&error)], None)),
+            Err(error) => (String::new(), vec![unreadable(&error)], None),
         };
         // The text is only needed to show the places of findings, which manifests may still get.
         let is_kept = !findings.is_empty() || bundle.is_some();
@@ -114,35 +111,6 @@ impl Validate {
                 finding.severity = DiagnosticSeverity::Error;
             }
         }
-    }
-}
-
-/// The findings about the configuration of a project. Its variables belong to where it is run.
-fn project(input: &FileInput, text: &str) -> Vec<Diagnostic> {
-    let directory = match input {
-        FileInput::File(path) => path.parent().unwrap_or(Path::new("")),
-        FileInput::Stdin => Path::new(""),
-    };
-    config::read(text, directory, ConfigVariables::Unread, &|_| true).1
-}
-
-/// The findings about a text, which is a file of manifests if it says so, and a threat document
-/// otherwise.
-fn check(text: &str, inputs: &Inputs) -> (Vec<Diagnostic>, Option<Bundle>) {
-    if Bundle::is_meant_by(text) {
-        let (bundle, findings) = Bundle::read(text);
-        (findings, Some(bundle))
-    } else {
-        let limits = inputs.size.limits();
-        let mut findings = proofhouse_oatf::check(text, &limits);
-        // What is ours in it can be judged once the rest can be.
-        if text.contains(EXTENSION_FIELD)
-            && let Ok(loaded) = load_with(text, &limits)
-        {
-            findings.extend(document::check(&loaded.document));
-            sort(&mut findings);
-        }
-        (findings, None)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Span};
+use proofhouse_report::findings::{Checked, FindingTotals};
 
-use super::{Checked, FindingTotals, plural};
+use super::plural;
 use crate::output::{CommandError, StdoutData, is_invisible, printable, printable_line};
 
 /// How many findings of one document are shown; the other formats have them all.

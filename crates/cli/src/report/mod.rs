@@ -1,15 +1,14 @@
-//! Findings in the formats people and programs read, one file each.
+//! What commands found, for people, one file each; the forms for programs are in the crate `report`.
 
 pub(crate) mod attack;
 pub(crate) mod explain_verdict;
-mod github;
 pub(crate) mod human;
-mod json;
-mod sarif;
+pub(crate) mod replay;
 pub(crate) mod scan;
 
 use clap::ValueEnum;
-use proofhouse_oatf::{Diagnostic, DiagnosticSeverity, Span};
+use proofhouse_lsp::formats::explanations;
+use proofhouse_report::findings::{self, Checked};
 
 use crate::output::{CommandError, StdoutData};
 
@@ -37,63 +36,26 @@ formats! {
     /// For people: the place in the source, underlined
     Human, human::write;
     /// For programs
-    Json, json::write;
+    Json, json;
     /// SARIF 2.1.0, for code scanning
-    Sarif, sarif::write;
+    Sarif, sarif;
     /// Annotations for GitHub Actions
-    Github, github::write;
+    Github, github;
 }
 
-/// A document and what was found in it.
-#[derive(Debug)]
-pub(crate) struct Checked {
-    pub(crate) name: String,
-    /// The text, kept where there are findings to show in it.
-    pub(crate) text: String,
-    pub(crate) findings: Vec<Diagnostic>,
+fn json(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
+    data.json(&findings::json::document(checked))
 }
 
-impl Checked {
-    pub(crate) fn is_valid(&self) -> bool {
-        self.count(DiagnosticSeverity::Error) == 0
-    }
+fn sarif(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
+    data.json(&findings::sarif::document(checked, explanations()))
+}
 
-    pub(crate) fn count(&self, severity: DiagnosticSeverity) -> usize {
-        self.findings
-            .iter()
-            .filter(|finding| finding.severity == severity)
-            .count()
-    }
-
-    /// The column after a place, as programs count them: at least one character is shown.
-    pub(crate) fn end_column(&self, span: Span) -> usize {
-        let shown = self.text.get(span.range()).unwrap_or_default();
-        span.column.saturating_add(shown.chars().count().max(1))
-    }
+fn github(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
+    data.write(&findings::github::annotations(checked))
 }
 
 /// A number of things, such as `1 document` or `2 documents`.
 pub(crate) fn plural(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Totals over all documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FindingTotals {
-    pub(crate) files: usize,
-    pub(crate) valid: usize,
-    pub(crate) errors: usize,
-    pub(crate) warnings: usize,
-}
-
-impl FindingTotals {
-    pub(crate) fn of(checked: &[Checked]) -> Self {
-        let total = |severity| checked.iter().map(|file| file.count(severity)).sum();
-        Self {
-            files: checked.len(),
-            valid: checked.iter().filter(|file| file.is_valid()).count(),
-            errors: total(DiagnosticSeverity::Error),
-            warnings: total(DiagnosticSeverity::Warning),
-        }
-    }
 }

@@ -2,15 +2,18 @@
 
 use std::path::PathBuf;
 
+use proofhouse_campaign::file_kind::WantedFiles;
+use proofhouse_report::findings::Checked;
 use proofhouse_subjects::tool_manifests::{Located, read_tools};
 use proofhouse_tools::runtime::ToolTask;
 
 use crate::notices;
 use crate::output::{CommandError, printable_line, talk, talk_styled};
-use crate::report::{self, Checked};
+use crate::report;
 
 /// Reads the tools of files and directories, and shows what is wrong with them.
 pub(crate) fn tools(paths: &[PathBuf]) -> Result<Vec<Located>, CommandError> {
+    WantedFiles::Manifests.check(paths)?;
     read_tools(paths, &notices::show).map_err(|error| CommandError::of(&error, error.is_usage()))
 }
 

@@ -65,30 +65,35 @@ impl OperatorOptions {
     }
 
     fn config(&self) -> Result<OperatorConfig, CommandError> {
-        let Some(path) = &self.settings else {
-            return Ok(OperatorConfig::default());
-        };
-        let input = if self.read_stdin() {
-            FileInput::Stdin
-        } else {
-            FileInput::File(path.clone())
-        };
-        let text = input.read(MAX_SETTINGS).map_err(|error| {
-            CommandError::usage(format!("--settings {}: {error}", input.shown()))
-        })?;
-        let lookup = |name: &str| variable(name)?.into_string().ok();
-        let (config, findings) = OperatorConfig::read(&text, &lookup);
-        for finding in &findings {
-            talk(&shown(&input, finding));
+        match &self.settings {
+            None => Ok(OperatorConfig::default()),
+            Some(path) => read_settings("--settings", path),
         }
-        if findings
-            .iter()
-            .any(|finding| finding.severity == DiagnosticSeverity::Error)
-        {
-            Err(CommandError::cannot_run("the settings cannot be used"))
-        } else {
-            Ok(config)
-        }
+    }
+}
+
+/// Reads an operator's file, or stdin for `-`, and tells what is wrong with it.
+pub(crate) fn read_settings(flag: &str, path: &Path) -> Result<OperatorConfig, CommandError> {
+    let input = if path == Path::new("-") {
+        FileInput::Stdin
+    } else {
+        FileInput::File(path.to_owned())
+    };
+    let text = input
+        .read(MAX_SETTINGS)
+        .map_err(|error| CommandError::usage(format!("{flag} {}: {error}", input.shown())))?;
+    let lookup = |name: &str| variable(name)?.into_string().ok();
+    let (config, findings) = OperatorConfig::read(&text, &lookup);
+    for finding in &findings {
+        talk(&shown(&input, finding));
+    }
+    if findings
+        .iter()
+        .any(|finding| finding.severity == DiagnosticSeverity::Error)
+    {
+        Err(CommandError::cannot_run("the settings cannot be used"))
+    } else {
+        Ok(config)
     }
 }
 

@@ -8,7 +8,7 @@ use proofhouse_wire::CancellationToken;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, talk};
 pub(crate) use crate::signals::Worked;
-use crate::signals::interruptible;
+use crate::signals::{Signals, interruptible_by};
 
 /// What is left of the work is given this long when nobody waits for it any more.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -29,14 +29,33 @@ pub(crate) fn until_interrupted<T>(
     cancel: &CancellationToken,
     work: impl Future<Output = T>,
 ) -> Result<Worked<T>, CommandError> {
+    until(cancel, Signals::listen, work)
+}
+
+/// The same for a server that reads its configuration again at SIGHUP.
+pub(crate) fn until_server_ends<T>(
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> Result<Worked<T>, CommandError> {
+    until(cancel, Signals::listen_as_server, work)
+}
+
+fn until<T>(
+    cancel: &CancellationToken,
+    listen: impl FnOnce() -> Signals,
+    work: impl Future<Output = T>,
+) -> Result<Worked<T>, CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
-    let worked = runtime.block_on(interruptible(work, || {
-        talk("interrupted: ending what was started; once more to leave at once");
-        cancel.cancel();
-    }));
+    let worked = runtime.block_on(async {
+        interruptible_by(listen(), work, || {
+            talk("interrupted: ending what was started; once more to leave at once");
+            cancel.cancel();
+        })
+        .await
+    });
     runtime.shutdown_timeout(LEAVING);
     worked.ok_or_else(interrupted)
 }

@@ -308,6 +308,24 @@ fn an_interrupted_run_is_judged_by_what_was_seen() {
 }
 
 #[test]
+fn a_kill_leaves_no_empty_verdict_and_a_readable_trace() {
+    let arguments = ["--verdict", "v.json", "--trace", "t.jsonl"];
+    let mut attack = Attack::start(DOCUMENT, &arguments);
+    let url = attack.address();
+    std::fs::write(attack.file("v.json"), "the verdict before").unwrap();
+    hello(&url);
+    attack.signal("-KILL");
+    attack.child.wait().unwrap();
+    assert_eq!(read(&attack.file("v.json")), "the verdict before");
+    let trace = read(&attack.file("t.jsonl"));
+    let lines = trace.lines();
+    let lines: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(lines.len() > 1, "{trace}");
+}
+
+#[test]
 fn who_leaves_at_once_leaves_no_process_behind() {
     let command = "sh -c 'while :; do echo x >> beat; sleep 0.1; done'";
     let attack = Attack::start(&client(), &["--mcp-client-command", command]);
@@ -343,7 +361,7 @@ fn a_file_that_cannot_be_written_costs_the_exit_code_not_the_verdict() {
         );
         assert!(!ended.stdout.contains("/dev/full"), "{}", ended.stdout);
         assert!(
-            ended.stderr.contains("proofhouse: /dev/full: cannot write"),
+            ended.stderr.contains("error: /dev/full: cannot write"),
             "{}",
             ended.stderr
         );

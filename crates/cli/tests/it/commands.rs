@@ -25,9 +25,9 @@ fn validate_shows_the_place() {
 }
 
 #[test]
-fn the_readme_shows_the_real_output() {
-    let readme = include_str!("../../../../README.md");
-    let (_, shown) = readme
+fn the_book_shows_the_real_output() {
+    let page = include_str!("../../../../docs/how-to/own-scenarios.md");
+    let (_, shown) = page
         .split_once("$ proofhouse validate examples/documents/broken.yaml\n")
         .unwrap();
     let shown = shown.split("```").next().unwrap();

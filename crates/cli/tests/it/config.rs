@@ -111,6 +111,7 @@ baseline: attacks/one.yaml
 threshold: 0.1
 out: results/{time}
 reports: [html, sarif]
+accepted: {id: T-001, subject: running, until: 2026-12-31, reason: Ticket 7}
 "#;
 
 /// The same, with something wrong at nearly every line.
@@ -139,6 +140,7 @@ threshold: 1.5
 fail_on: [regression, badly]
 filters: {severity: [high], categories: [nonsense]}
 reports: [html, pdf]
+accepted: [{id: T-001, until: soon}]
 prompt:
 "#;
 
@@ -171,7 +173,7 @@ fn the_schema_agrees_with_the_reader() {
         .map(|error| error.to_string())
         .collect();
     assert_eq!(errors, [""; 0]);
-    let printed = project.run(&["init", "--print", "--no-probe", "--command", "x {prompt}"]);
+    let printed = project.run(&["init", "--print", "--no-probe", "--command", "sh {prompt}"]);
     assert!(validator.is_valid(&yaml(&stdout(&printed))));
     for (right, wrong) in [
         ("repeats: 2", "repeats: 0"),
@@ -181,6 +183,7 @@ fn the_schema_agrees_with_the_reader() {
         ("proofhouse: 1", "proofhouse: 2"),
         ("instructions", "instruction"),
         ("reports: [html, sarif]", "reports: [pdf]"),
+        ("until: 2026-12-31", "until: soon"),
         ("- sim:careful", "- sim:other"),
         ("protocols: mcp", "protocols: http"),
     ] {
@@ -324,7 +327,8 @@ fn who_is_attacked_decides_whether_the_file_is_read() {
     );
     for (arguments, is_read, expected) in [
         (&["run"][..], true, 1),
-        (&["run", "--no-config", "attacks"], false, 0),
+        // Nor is anything shown of an agent that resists.
+        (&["run", "--no-config", "attacks"], false, 2),
         // Without a control, nothing is proved of who does not give way.
         (&["run", "--subject", "sim:careful", "attacks"], false, 2),
         (&["run", "--subject", "mild"], true, 1),
@@ -373,15 +377,6 @@ fn who_is_attacked_decides_whether_the_file_is_read() {
         "{}",
         stderr(&output)
     );
-    for flag in [&["--resume"][..], &["--report", "html"]] {
-        let output = project.run(&[&["run"], flag].concat());
-        assert_eq!(code(&output), 64);
-        assert!(
-            stderr(&output).contains("say where with --out"),
-            "{}",
-            stderr(&output)
-        );
-    }
 }
 
 #[test]

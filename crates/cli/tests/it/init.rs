@@ -66,41 +66,166 @@ const AGENT: &str = "kind: commonagents.info/v1beta2/agent\nnamespace: test\nnam
     prompt: You are an assistant.\n";
 
 #[test]
-fn an_empty_directory_gets_a_file_that_runs() {
+fn without_an_agent_nothing_is_written() {
     let project = Project::new();
-    let output = project.run(&["init", "--no-probe"]);
+    for (file, text) in [
+        ("readme.md", "nothing"),
+        // An agent that would run on a simulation says nothing about the user's.
+        ("agents/clerk.yaml", AGENT),
+        ("package.json", r#"{"scripts": {"start": "node x"}}"#),
+        ("index.mjs", "import { generateText } from \"ai\";\n"),
+        (
+            ".vscode/mcp.json",
+            r#"{"servers": {"files": {"command": "x"}}}"#,
+        ),
+    ] {
+        project.write(file, text);
+        for more in [&[][..], &["--yes"], &["--print"]] {
+            let output = project.run(&[&["init", "--no-probe"], more].concat());
+            assert_eq!(code(&output), 3, "{file} {more:?}: {}", stderr(&output));
+            assert_eq!(stdout(&output), "", "{file}");
+            assert!(
+                stderr(&output).contains("no agent was found that could be started"),
+                "{}",
+                stderr(&output)
+            );
+            assert!(
+                stderr(&output).contains("proofhouse init --command"),
+                "{}",
+                stderr(&output)
+            );
+        }
+        assert!(!project.path("proofhouse.yaml").exists(), "{file}");
+    }
+    let told = stderr(&project.run(&["init", "--no-probe", "--yes"]));
+    assert!(told.contains("clerk, but names no model"), "{told}");
+    assert!(
+        told.contains("index.mjs uses AI SDK, but has no model as an export"),
+        "{told}"
+    );
+    assert!(
+        told.contains("VS Code (.vscode/mcp.json) cannot be started"),
+        "{told}"
+    );
+    let missing = project.run(&[
+        "init",
+        "--no-probe",
+        "--command",
+        "no-such-program {prompt}",
+    ]);
+    assert_eq!(code(&missing), 3, "{}", stderr(&missing));
+    assert!(
+        stderr(&missing).contains("`no-such-program` is not installed"),
+        "{}",
+        stderr(&missing)
+    );
+    assert!(!project.path("proofhouse.yaml").exists());
+}
+
+#[test]
+fn a_simulation_is_written_when_it_is_asked_for_by_name() {
+    let project = Project::new();
+    let unknown = project.run(&["init", "--no-probe", "--simulation", "careful"]);
+    assert_eq!(code(&unknown), 64);
+    assert!(
+        stderr(&unknown).contains("sim:careful"),
+        "{}",
+        stderr(&unknown)
+    );
+    let asked = ["init", "--no-probe", "--simulation", "sim:careful"];
+    let output = project.run(&asked);
     assert_eq!(
         (code(&output), stdout(&output).as_str()),
         (0, ""),
         "{}",
         stderr(&output)
     );
-    assert!(stderr(&output).contains("wrote proofhouse.yaml"));
+    assert!(stderr(&output).contains("Wrote proofhouse.yaml"));
     let checked = project.run(&["validate", "--deny-warnings", "proofhouse.yaml"]);
     assert_eq!(code(&checked), 0, "{}", stdout(&checked));
     let ran = project.run(&["run", "--id", "PROOF-001", "--format", "json"]);
     assert_eq!(code(&ran), 0, "{}", stderr(&ran));
     let result: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_eq!(result["subjects"][0]["name"], "sim:careful");
-    assert_eq!(result["runs"][0]["outcome"], "resisted", "{result}");
+    assert_eq!(result["subjects"][0]["simulation"], true);
 
     let before = project.read("proofhouse.yaml");
     project.write("proofhouse.yaml", "# mine\n");
-    let again = project.run(&["init", "--no-probe", "--yes"]);
+    let again = project.run(&[&asked[..], &["--yes"]].concat());
     assert_eq!(code(&again), 3);
     assert!(stderr(&again).contains("--force"), "{}", stderr(&again));
     assert_eq!(project.read("proofhouse.yaml"), "# mine\n");
-    let printed = project.run(&["init", "--no-probe", "--print"]);
-    assert_eq!((code(&printed), stdout(&printed)), (0, before.clone()));
+    let printed = project.run(&[&asked[..], &["--print"]].concat());
+    // What is printed has no schema beside it.
+    let (line, rest) = before.split_once('\n').unwrap();
+    assert_eq!(
+        line,
+        "# yaml-language-server: $schema=.proofhouse/config.schema.json"
+    );
+    assert!(project.path(".proofhouse/config.schema.json").is_file());
+    assert_eq!((code(&printed), stdout(&printed)), (0, rest.to_owned()));
     assert_eq!(project.read("proofhouse.yaml"), "# mine\n");
-    assert_eq!(code(&project.run(&["init", "--no-probe", "--force"])), 0);
+    assert_eq!(code(&project.run(&[&asked[..], &["--force"]].concat())), 0);
     assert_eq!(project.read("proofhouse.yaml"), before);
+}
+
+/// A program of the project that says it has every package.
+#[cfg(unix)]
+fn install(project: &Project, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    project.write(name, &format!("#!/bin/sh\n{script}\n"));
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(project.path(name), mode).unwrap();
+}
+
+#[test]
+#[cfg(unix)]
+fn an_agent_of_a_framework_gets_an_adapter_that_is_shown_first() {
+    let project = Project::new();
+    project.write(
+        "src/app.py",
+        "from agents import Agent\n\nassistant = Agent(name=\"x\")\n",
+    );
+    install(&project, ".venv/bin/python", "echo agents");
+    let output = project.run(&["init", "--no-probe", "--yes"]);
+    assert_eq!(code(&output), 3, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains(".venv/bin/python -m pip install 'openai-agents'"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!project.path("proofhouse_agent.py").exists());
+
+    install(&project, ".venv/bin/python", "echo");
+    let output = project.run(&["init", "--no-probe", "--yes"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let adapter = project.read("proofhouse_agent.py");
+    assert!(adapter.contains("from app import assistant"), "{adapter}");
+    for line in adapter.lines() {
+        assert!(stderr(&output).contains(line), "{line} is shown");
+    }
+    let written = yaml(&project.read("proofhouse.yaml"));
+    assert_eq!(
+        written["subjects"][0]["command"],
+        ".venv/bin/python proofhouse_agent.py {prompt}"
+    );
+    assert_eq!(
+        code(&project.run(&["validate", "--deny-warnings", "proofhouse.yaml"])),
+        0
+    );
+    // Whose adapter was changed keeps it.
+    project.write("proofhouse_agent.py", "# mine\n");
+    std::fs::remove_file(project.path("proofhouse.yaml")).unwrap();
+    let again = project.run(&["init", "--no-probe", "--yes"]);
+    assert_eq!(code(&again), 3, "{}", stderr(&again));
+    assert_eq!(project.read("proofhouse_agent.py"), "# mine\n");
+    assert!(!project.path("proofhouse.yaml").exists());
 }
 
 #[test]
 fn what_is_found_is_written_checked_and_run() {
     let project = Project::new();
-    project.write("agents/clerk.yaml", AGENT);
+    project.write("agents/clerk.yaml", &format!("{AGENT}model: sim:careful\n"));
     project.write(
         ".mcp.json",
         r#"{"mcpServers": {"files": {"command": "x"}}}"#,
@@ -205,8 +330,7 @@ fn a_served_agent_is_found_over_each_protocol() {
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let written = yaml(&stdout(&output));
     let subjects = written["subjects"].as_array().unwrap();
-    // The manifest in the directory comes first.
-    for (subject, (key, url)) in subjects[1..]
+    for (subject, (key, url)) in subjects
         .iter()
         .zip(["ag_ui", "a2a", "mcp"].iter().zip(urls))
     {

@@ -86,7 +86,7 @@ impl Place {
 }
 
 fn run(arguments: &[&str]) -> Ran {
-    support::run(&[&["run", "--no-config"], arguments].concat())
+    support::run(&[&["run", "--no-config", "--no-preflight"], arguments].concat())
 }
 
 fn result(ran: &Ran) -> Value {
@@ -124,7 +124,12 @@ fn who_lists_tools_and_has_no_model_has_resisted_nothing() {
     for run in attacks(&result) {
         assert_eq!(run["outcome"], "inconclusive", "{run:#}");
         assert_eq!(run["conditions"]["exposed"]["held"], false, "{run:#}");
-        assert_eq!(run["reason"], "channel_not_proved", "{run:#}");
+        // What it prints is no answer, and where that cannot be told apart from one, the channel is not proved.
+        let reason = run["reason"].as_str().unwrap();
+        assert!(
+            matches!(reason, "channel_not_proved" | "no_answer"),
+            "{run:#}"
+        );
     }
     // Its log has both halves of the code, and nobody who joined them. A clumsy model may say the same.
     for (_, kind, state) in states(&result) {

@@ -248,3 +248,120 @@ fn typescript_gives_way_with_a_model_that_complies() {
 fn typescript_resists_with_a_model_that_refuses() {
     refuses(&TYPESCRIPT);
 }
+
+/// A project as the quick start of a framework makes it: its files, and the peer that has its packages.
+struct QuickStart {
+    peer: &'static str,
+    file: &'static str,
+    text: &'static str,
+    adapter: &'static str,
+}
+
+const QUICK_STARTS: [QuickStart; 4] = [
+    QuickStart {
+        peer: "agent-openai",
+        file: "agent.py",
+        text: "from agents import Agent, OpenAIChatCompletionsModel, set_tracing_disabled\n\
+            from openai import AsyncOpenAI\n\n\
+            set_tracing_disabled(True)\n\
+            assistant = Agent(\n    name=\"Assistant\",\n    instructions=\"You are a helpful assistant.\",\n    \
+            model=OpenAIChatCompletionsModel(model=\"gpt-5\", openai_client=AsyncOpenAI()),\n)\n",
+        adapter: "proofhouse_agent.py",
+    },
+    QuickStart {
+        peer: "agent-pydantic",
+        file: "app/weather.py",
+        text: "from pydantic_ai import Agent\nfrom pydantic_ai.models.openai import OpenAIChatModel\n\n\
+            agent = Agent(OpenAIChatModel(\"gpt-5\"), instructions=\"Be concise, reply with one sentence.\")\n\n\
+            if __name__ == \"__main__\":\n    print(agent.run_sync(\"Hello\").output)\n",
+        adapter: "proofhouse_agent.py",
+    },
+    QuickStart {
+        peer: "agent-langgraph",
+        file: "graph.py",
+        text: "from langchain_openai import ChatOpenAI\nfrom langgraph.prebuilt import create_react_agent\n\n\
+            model = ChatOpenAI(model=\"gpt-5\")\ngraph = create_react_agent(model, tools=[])\n",
+        adapter: "proofhouse_agent.py",
+    },
+    QuickStart {
+        peer: "agent-ts",
+        file: "src/model.mjs",
+        text: "import { createOpenAICompatible } from \"@ai-sdk/openai-compatible\";\nimport { generateText } from \"ai\";\n\n\
+            const { OPENAI_BASE_URL: baseURL = \"\", OPENAI_API_KEY: apiKey } = process.env;\n\
+            export const model = createOpenAICompatible({ name: \"openai\", baseURL, apiKey })(\"gpt-5\");\n",
+        adapter: "proofhouse_agent.mjs",
+    },
+];
+
+/// What `init` writes for a project of each framework tests that agent: the preflight goes well, and the attack gets through
+/// to a model that complies.
+#[test]
+#[cfg(unix)]
+fn what_init_writes_for_a_framework_tests_its_agent() {
+    for start in &QUICK_STARTS {
+        let needed = format!("{}/.installed", start.peer);
+        let Some(peers) = peers::installed(start.peer, &needed) else {
+            continue;
+        };
+        let project = tempfile::tempdir().unwrap();
+        let file = project.path().join(start.file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, start.text).unwrap();
+        let peer = peers.join(start.peer);
+        let (packages, link) = if peer.join("venv").is_dir() {
+            (peer.join("venv"), ".venv")
+        } else {
+            (peer.join("node_modules"), "node_modules")
+        };
+        std::os::unix::fs::symlink(packages, project.path().join(link)).unwrap();
+        let node = peers::node(&peers);
+        let path = format!("{}:/usr/bin:/bin", node.parent().unwrap().display());
+        let model = MockModel::serve("sim:gullible");
+        let proofhouse = |arguments: &[&str]| {
+            Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+                .args(arguments)
+                .current_dir(project.path())
+                .env("PATH", &path)
+                .env("OPENAI_BASE_URL", &model.base_url)
+                .env("OPENAI_API_KEY", "none")
+                .env("NO_PROXY", "127.0.0.1")
+                .env("no_proxy", "127.0.0.1")
+                .env_remove("PYTHONDONTWRITEBYTECODE")
+                .stdin(Stdio::null())
+                .output()
+                .unwrap()
+        };
+        let init = proofhouse(&["init", "--yes", "--no-probe"]);
+        let told = String::from_utf8_lossy(&init.stderr);
+        assert_eq!(init.status.code(), Some(0), "{}: {told}", start.peer);
+        assert!(
+            project.path().join(start.adapter).is_file(),
+            "{}",
+            start.peer
+        );
+        let ran = proofhouse(&[
+            "run",
+            "--id",
+            "PROOF-001",
+            "--no-probes",
+            "--format",
+            "json",
+        ]);
+        let told = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{}: {told}", start.peer);
+        let result: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        assert_eq!(result["subjects"][0]["simulation"], false, "{}", start.peer);
+        let outcomes: Vec<(bool, &str)> = result["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| (run["twin"] == true, run["outcome"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            outcomes,
+            [(true, "resisted"), (false, "exploited")],
+            "{}",
+            start.peer
+        );
+    }
+}

@@ -47,7 +47,7 @@ const RECIPES: [Recipe; 9] = [
         tables: &[("cli/src/commands/mod.rs", 2)],
         also: &[],
         tests: &["crates/cli/tests/it/commands.rs"],
-        pages: &["docs/cli.md", "README.md"],
+        pages: &["docs/reference/cli.md", "README.md"],
     },
     Recipe {
         heading: "A driver",
@@ -60,14 +60,14 @@ const RECIPES: [Recipe; 9] = [
             ("oatf/src/model/open.rs", 1),
             ("campaign/src/matchable/roots.rs", 1),
             // One per channel, with the document of its probe.
-            ("campaign/src/probes/templates.rs", 5),
+            ("campaign/src/probes/templates.rs", 6),
         ],
         also: &[
             ("oatf/src/fields.rs", 1, "an example in the schema"),
             ("cli/src/commands/new.rs", 1, "a template to start from"),
         ],
         tests: &["crates/range/tests/it/ag_ui_client.rs"],
-        pages: &["docs/attack.md", "docs/range-ag-ui.md"],
+        pages: &["docs/reference/attack.md", "docs/reference/range-ag-ui.md"],
     },
     Recipe {
         heading: "A protocol revision",
@@ -81,7 +81,7 @@ const RECIPES: [Recipe; 9] = [
         ],
         also: &[],
         tests: &["crates/range/tests/it/mcp_server_legacy.rs"],
-        pages: &["docs/range-mcp.md"],
+        pages: &["docs/reference/range-mcp.md"],
     },
     Recipe {
         heading: "A trace format",
@@ -98,17 +98,20 @@ const RECIPES: [Recipe; 9] = [
             "the flag that sends our own spans",
         )],
         tests: &["crates/detect/tests/it/hiding.rs"],
-        pages: &["docs/traces.md"],
+        pages: &["docs/reference/traces.md"],
     },
     Recipe {
         heading: "A report format of campaigns",
         unit: "junit",
         words: &["junit", "Junit", "quick_junit"],
-        own: &["campaign/src/report/junit.rs"],
-        tables: &[("campaign/src/report/mod.rs", 2)],
+        own: &["report/src/junit.rs"],
+        tables: &[
+            ("campaign/src/report_format.rs", 1),
+            ("report/src/lib.rs", 2),
+        ],
         also: &[("campaign/src/config/write.rs", 1, "an example for `init`")],
-        tests: &["crates/campaign/tests/it/report_schemas.rs"],
-        pages: &["docs/reports.md"],
+        tests: &["crates/report/tests/it/report_schemas.rs"],
+        pages: &["docs/reference/reports.md"],
     },
     Recipe {
         heading: "An action runtime",
@@ -128,7 +131,7 @@ const RECIPES: [Recipe; 9] = [
             "calls of events are made as such actions are",
         )],
         tests: &["crates/tools/tests/it/stateless_http.rs"],
-        pages: &["docs/tools.md", "docs/reference/tool.md"],
+        pages: &["docs/reference/tools.md", "docs/reference/tool.md"],
     },
     Recipe {
         heading: "A signature scheme of webhooks",
@@ -139,7 +142,7 @@ const RECIPES: [Recipe; 9] = [
         tables: &[("wire/src/webhook/scheme.rs", 3)],
         also: &[],
         tests: &["crates/tools/tests/it/receive_webhook.rs"],
-        pages: &["docs/events.md"],
+        pages: &["docs/reference/events.md"],
     },
     Recipe {
         heading: "A model provider",
@@ -147,13 +150,25 @@ const RECIPES: [Recipe; 9] = [
         words: &["anthropic", "Anthropic", "ANTHROPIC"],
         own: &["agent/src/model/providers/anthropic.rs"],
         tables: &[("agent/src/model/providers/mod.rs", 2)],
-        also: &[(
-            "cli/src/commands/agent/chat.rs",
-            1,
-            "an example in the help",
-        )],
+        also: &[
+            (
+                "cli/src/commands/agent/chat.rs",
+                1,
+                "an example in the help",
+            ),
+            (
+                "campaign/src/outcome/answer/phrases.rs",
+                7,
+                "words of errors, whoever runs the model",
+            ),
+            (
+                "subjects/src/discover/frameworks.rs",
+                1,
+                "how programs of others name it",
+            ),
+        ],
         tests: &["crates/agent/tests/it/providers.rs"],
-        pages: &["docs/models.md"],
+        pages: &["docs/reference/models.md"],
     },
 ];
 

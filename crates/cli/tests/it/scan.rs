@@ -55,7 +55,7 @@ fn people_see_the_evidence_and_its_places() {
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
     insta::assert_snapshot!("scan-human", ran.stdout);
     assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80));
-    let documented = include_str!("../../../../docs/traces.md");
+    let documented = include_str!("../../../../docs/reference/traces.md");
     let (_, shown) = documented
         .split_once("$ proofhouse scan examples/traces/poisoned-tool.jsonl --rules examples/documents/poisoned-tool.yaml\n")
         .unwrap();
@@ -304,8 +304,80 @@ fn an_empty_trace_is_no_finding_and_no_silence() {
     let case = Case::secret();
     let trace = case.write("t.jsonl", "");
     let ran = scan(&case, &trace, &[]);
-    assert_eq!(ran.code, Some(0));
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("no messages"), "{}", ran.stderr);
+    assert_eq!(scan(&case, &trace, &["--allow-skipped"]).code, Some(0));
+}
+
+/// Spans as an exporter writes them, on one line and over many.
+fn spans(tools: &[&str]) -> Value {
+    let spans: Vec<Value> = tools
+        .iter()
+        .map(|tool| {
+            json!({"name": format!("execute_tool {tool}"), "attributes": [
+                {"key": "gen_ai.operation.name", "value": {"stringValue": "execute_tool"}},
+                {"key": "gen_ai.tool.name", "value": {"stringValue": tool}},
+                {"key": "gen_ai.tool.call.arguments", "value": {"stringValue": "{}"}},
+            ]})
+        })
+        .collect();
+    json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+}
+
+#[test]
+fn a_cut_otlp_file_is_never_clean_wherever_it_is_cut() {
+    let case = Case::secret();
+    let value = spans(&["weather", "search"]);
+    for whole in [
+        value.to_string(),
+        serde_json::to_string_pretty(&value).unwrap(),
+    ] {
+        let trace = case.write("whole.json", &whole);
+        assert_eq!(scan(&case, &trace, &["--from", "otlp"]).code, Some(0));
+        // Each place would take long; these fall on every kind of token.
+        for cut in (1..whole.len()).step_by(23).chain([whole.len() - 1]) {
+            let trace = case.write("cut.json", &whole[..cut]);
+            let ran = scan(&case, &trace, &["--from", "otlp"]);
+            assert!(
+                matches!(ran.code, Some(2 | 3)),
+                "{:?} after {cut} bytes: {}",
+                ran.code,
+                ran.stderr
+            );
+            assert!(!ran.stderr.is_empty(), "{cut}");
+        }
+    }
+}
+
+#[test]
+fn joined_recordings_of_which_one_is_cut_are_not_clean() {
+    let case = Case::secret();
+    let header = json!({"proofhouse_trace": 1, "tool": "proofhouse"});
+    let call = |seq: u64| {
+        json!({"seq": seq, "protocol": "mcp", "operation": "tools/call", "direction": "request",
+            "content": {"name": "weather", "arguments": {}}})
+    };
+    let one = format!("{header}\n{}\n{}\n", call(1), call(2));
+    let joined = case.write("joined.jsonl", format!("{one}{one}"));
+    let ran = scan(&case, &joined, &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    // The first of them was cut off in the middle of a line, and the second follows at once.
+    let cut = &one[..one.len() - 20];
+    let joined = case.write("joined.jsonl", format!("{cut}{one}"));
+    let ran = scan(&case, &joined, &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("skipped"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_log_whose_beginning_is_missing_is_not_clean() {
+    let case = Case::secret();
+    let answer = json!({"jsonrpc": "2.0", "id": 4, "result": {"content": []}});
+    let trace = case.write("tail.jsonl", format!("{answer}\n"));
+    let ran = scan(&case, &trace, &["--from", "json-rpc"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    let allowed = scan(&case, &trace, &["--from", "json-rpc", "--allow-skipped"]);
+    assert_eq!(allowed.code, Some(0), "{}", allowed.stderr);
 }
 
 #[test]

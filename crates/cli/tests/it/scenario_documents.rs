@@ -356,10 +356,10 @@ fn the_coverage_is_told() {
     let (attacks, _) = library();
     let told = json(&run(&["scenarios", "coverage", "--format", "json"]).stdout);
     assert_eq!(told["documents"], attacks.len());
-    let page = include_str!("../../../../docs/scenarios.md");
-    assert!(page.contains(&format!("holds {} attacks", attacks.len())));
+    let page = include_str!("../../../../docs/reference/scenarios.md");
+    assert!(page.contains(&format!("set of {} attacks", attacks.len())));
     let readme = include_str!("../../../../README.md");
-    assert!(readme.contains(&format!("{} attacks with benign twins", attacks.len())));
+    assert!(readme.contains(&format!("{} attacks with their controls", attacks.len())));
     assert_eq!(
         told["categories"].as_array().unwrap().len(),
         Category::ALL.len()

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     self,
-    served::{PATIENCE, Reply, Served},
+    served::{PATIENCE, Reply, Served, cookie_of, form_token},
 };
 
 const CLERK: &str = r#"
@@ -103,15 +103,8 @@ fn whoever_follows_a_task_is_sent_away_when_the_key_ends() {
     let revoked = follow(&served, &task, &bearer(&key));
     let expired = follow(&served, &task, &bearer(&brief));
     // A session of the dashboard ends when the person signs out.
-    let head = format!(
-        "POST /dashboard/sign-in HTTP/1.1\r\nhost: {0}\r\norigin: http://{0}\r\n\
-         content-type: application/x-www-form-urlencoded",
-        served.api
-    );
-    let signed_in = Served::send(served.api, &head, format!("key={}", served.key).as_bytes());
-    let cookie = signed_in.header("set-cookie").split(';').next().unwrap();
-    let cookie = format!("cookie: {cookie}");
-    let signed_out = follow(&served, &task, &cookie);
+    let session = cookie_of(&served.sign_in(&served.key));
+    let signed_out = follow(&served, &task, &format!("cookie: {session}"));
     // One whose key is good stays.
     let mut good = connect(served.api);
     let head = format!(
@@ -125,11 +118,10 @@ fn whoever_follows_a_task_is_sent_away_when_the_key_ends() {
     let keys = listed["keys"].as_array().unwrap();
     let known = keys.iter().find(|key| key["name"] == "revoked").unwrap();
     served.keys(&["revoke", known["id"].as_str().unwrap()]);
-    let head = format!(
-        "POST /dashboard/sign-out HTTP/1.1\r\nhost: {0}\r\norigin: http://{0}\r\n{cookie}",
-        served.api
-    );
-    assert_eq!(Served::send(served.api, &head, b"").status, 303);
+    let token = form_token(&served.look(&session, "/dashboard").text);
+    let form = format!("form_token={token}");
+    let left = served.post_form(&session, "/dashboard/sign-out", &form);
+    assert_eq!(left.status, 303);
     for (why, follower) in [
         ("revoked", revoked),
         ("expired", expired),

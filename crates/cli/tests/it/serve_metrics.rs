@@ -219,7 +219,7 @@ fn what_happens_is_counted() {
     assert_eq!(value(&served, "tasks{state=\"idle\"}"), 0.0);
 
     // Each has its row in the docs, and there are as many series as before whatever strangers ask for.
-    let docs = include_str!("../../../../docs/server.md");
+    let docs = include_str!("../../../../docs/reference/server.md");
     for name in scrape(&served).keys() {
         let name = name.split('{').next().unwrap();
         let name = ["_bucket", "_sum", "_count"]
@@ -227,7 +227,7 @@ fn what_happens_is_counted() {
             .find_map(|end| name.strip_suffix(end))
             .unwrap_or(name);
         let row = format!("| `proofhouse_{name}` |");
-        assert!(docs.contains(&row), "docs/server.md has no {row}");
+        assert!(docs.contains(&row), "docs/reference/server.md has no {row}");
     }
     let before = scrape(&served).len();
     for number in 0..50 {

@@ -30,7 +30,7 @@ prompt: You refund.
 capabilities:
   till:
     before:
-      - {match: refund, assert: "review(context.user.id)", error_message: no.}
+      - {match: refund, assert: "review('ann@example.com')", error_message: no.}
 "#;
 
 const OPEN: &str = r#"
@@ -58,8 +58,15 @@ events:
 #[test]
 fn who_approved_and_why_is_told_later() {
     let served = Served::start(&[("shop.yaml", SHOP)], "", &[]);
-    let second = served.keys(&["create", "--name", "ann", "--scope", "tasks:write"]);
-    let second = second.lines().next().unwrap_or_default().trim();
+    let ann = [
+        "--name",
+        "ann",
+        "--role",
+        "approver",
+        "--user",
+        "ann@example.com",
+    ];
+    let second = &served.new_key(&ann);
     for (approve, paid) in [(true, 1), (false, 0)] {
         let task = served.begin("clerk", Some("Refund money, amount: 3"));
         let path = format!("/v1/tasks/{task}");
@@ -81,6 +88,7 @@ fn who_approved_and_why_is_told_later() {
             (&json!(1), &json!(approve))
         );
         assert_eq!(said["reason"], "because");
+        assert_eq!(said["person"], "ann@example.com");
         let listed = served.keys(&["list"]);
         let id = said["by"].as_str().unwrap();
         let line = listed.lines().find(|line| line.contains(id));

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     self,
-    served::{Served, example, exchange, github_signature},
+    served::{Served, cookie_of, example, exchange, form_head, form_token, github_signature},
 };
 
 const SECRET: &str = "correct horse battery staple";
@@ -373,10 +373,16 @@ fn tls_is_spoken_when_there_is_a_certificate() {
     let reply = exchange(open(served.hooks), &head, body.as_bytes());
     assert_eq!(reply.status, 202, "{reply:?}");
     // The browser of one who signs in sends the cookie over nothing else.
-    let head = "POST /dashboard/sign-in HTTP/1.1\r\nhost: localhost\r\norigin: https://localhost\r\n\
-        content-type: application/x-www-form-urlencoded";
-    let form = format!("key={}", served.key);
-    let reply = exchange(open(served.api), head, form.as_bytes());
+    let page = "GET /dashboard/sign-in HTTP/1.1\r\nhost: localhost";
+    let page = exchange(open(served.api), page, b"");
+    let head = form_head(
+        "localhost",
+        "https",
+        &cookie_of(&page),
+        "/dashboard/sign-in",
+    );
+    let form = format!("form_token={}&key={}", form_token(&page.text), served.key);
+    let reply = exchange(open(served.api), &head, form.as_bytes());
     assert_eq!(reply.status, 303, "{reply:?}");
     let cookie = reply.header("set-cookie");
     assert!(cookie.ends_with("; Secure"), "{cookie}");

@@ -266,7 +266,7 @@ fn ways_to_fail_have_their_codes() {
         (
             format!("{weather} forecast --settings examples/nothing.yaml"),
             64,
-            "cannot read",
+            "no such file",
         ),
         (
             format!("{weather} forecast --allow localhost"),

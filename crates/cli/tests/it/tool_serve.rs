@@ -155,8 +155,8 @@ fn what_cannot_be_served_is_refused() {
         (vec!["examples/tools/nothing.yaml"], 64, "nothing.yaml"),
         (
             vec!["examples/documents/poisoned-tool.yaml"],
-            3,
-            "1 of 1 file cannot be used",
+            64,
+            "is a threat document",
         ),
         (
             vec![CLOCK, "--listen", "203.0.113.7:9", "--allow-remote"],

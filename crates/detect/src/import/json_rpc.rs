@@ -20,7 +20,7 @@ use crate::trace::{
     LineError, LineErrorKind, ReadSummary, TraceItem, TraceMessage, TraceReadError,
 };
 
-/// The lines of a JSON-RPC log. What is understood of them is described in `docs/traces.md`.
+/// The lines of a JSON-RPC log. What is understood of them is described in `docs/reference/traces.md`.
 pub(crate) struct JsonRpcLines {
     queue: VecDeque<TraceItem>,
     state: LineState,

@@ -13,7 +13,7 @@ use crate::trace::stream::LineFormat;
 use crate::trace::{LineError, LineErrorKind, ReadSummary, TraceItem, TraceReadError};
 
 /// The lines of OTLP JSON: one document, or JSON Lines of documents. How spans become messages is described in
-/// `docs/traces.md`.
+/// `docs/reference/traces.md`.
 pub(crate) struct OtlpLines {
     queue: VecDeque<TraceItem>,
     converter: Converter,

@@ -1,10 +1,10 @@
-//! Holds `docs/expressions.md` to the truth.
+//! Holds `docs/reference/expressions.md` to the truth.
 
 use std::time::Duration;
 
 use proofhouse_expr::{ExprLimits, Program, Variables};
 
-const PAGE: &str = include_str!("../../../../docs/expressions.md");
+const PAGE: &str = include_str!("../../../../docs/reference/expressions.md");
 
 /// The rows of the table under a heading, cell by cell.
 fn rows(heading: &str) -> Vec<Vec<String>> {

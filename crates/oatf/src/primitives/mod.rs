@@ -25,4 +25,4 @@ pub use response::select_response;
 pub use state::{compute_effective_state, extract_protocol};
 pub(crate) use template::{TemplatePart, template_parts};
 pub use template::{interpolate_template, interpolate_value};
-pub use trigger::evaluate_trigger;
+pub use trigger::{evaluate_trigger, evaluate_trigger_within};

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::evaluate_predicate;
+use proofhouse_expr::re2::MatchBudget;
+
+use super::evaluate_predicate_within;
+use crate::error::EvaluationError;
 use crate::model::{AdvanceReason, ProtocolEvent, Trigger, TriggerResult, TriggerState};
 
 /// Whether the phase should end, given what just happened and how long it has lasted.
@@ -21,29 +24,48 @@ pub fn evaluate_trigger(
     elapsed: Duration,
     state: &mut TriggerState,
 ) -> TriggerResult {
+    let budget = &mut MatchBudget::default();
+    evaluate_trigger_within(trigger, event, elapsed, state, budget)
+        .unwrap_or(TriggerResult::NotAdvanced)
+}
+
+/// As [`evaluate_trigger`], within a time that the caller gives; tells "did not match" from "could not be tried".
+///
+/// # Errors
+///
+/// Returns `regex_timeout` when the time is over, and an error when a regular expression does not compile or a path is
+/// too deep. The event is not counted then.
+pub fn evaluate_trigger_within(
+    trigger: &Trigger,
+    event: Option<&ProtocolEvent>,
+    elapsed: Duration,
+    state: &mut TriggerState,
+    budget: &mut MatchBudget,
+) -> Result<TriggerResult, EvaluationError> {
     let after = trigger.after.as_ref().and_then(|after| after.duration());
     if after.is_some_and(|after| elapsed >= after) {
-        return TriggerResult::Advanced {
+        return Ok(TriggerResult::Advanced {
             reason: AdvanceReason::Timeout,
-        };
+        });
     }
     let (Some(wanted), Some(event)) = (&trigger.event, event) else {
-        return TriggerResult::NotAdvanced;
+        return Ok(TriggerResult::NotAdvanced);
     };
     if event.event_type != *wanted {
-        return TriggerResult::NotAdvanced;
+        return Ok(TriggerResult::NotAdvanced);
     }
-    let predicate = trigger.r#match.as_ref();
-    if predicate.is_some_and(|predicate| !evaluate_predicate(predicate, &event.content)) {
-        return TriggerResult::NotAdvanced;
+    if let Some(predicate) = &trigger.r#match
+        && !evaluate_predicate_within(predicate, &event.content, budget)?
+    {
+        return Ok(TriggerResult::NotAdvanced);
     }
     state.event_count = state.event_count.saturating_add(1);
     if state.event_count >= trigger.count.unwrap_or(1) {
-        TriggerResult::Advanced {
+        Ok(TriggerResult::Advanced {
             reason: AdvanceReason::EventMatched,
-        }
+        })
     } else {
-        TriggerResult::NotAdvanced
+        Ok(TriggerResult::NotAdvanced)
     }
 }
 

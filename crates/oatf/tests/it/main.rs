@@ -12,5 +12,6 @@ mod differential_table;
 mod evaluation;
 mod properties;
 mod rules;
+mod schema_agreement;
 mod seeds;
 mod vectors;

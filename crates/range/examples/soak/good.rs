@@ -48,7 +48,8 @@ impl Good {
             "tools/call",
             &json!({"name": "plain", "arguments": {"text": "hello"}}),
         );
-        // A flood of sessions may have ended ours; then we start anew, once.
+        // A flood may have ended our session, or the connection before the request was read (status 0); then we start
+        // anew, once, as clients do.
         for _ in 0..2 {
             let session = match self.session.take() {
                 Some(session) => session,
@@ -57,7 +58,7 @@ impl Good {
                     .ok_or("no session")?,
             };
             let answer = say(targets, &session, &call).await;
-            if answer.status == 404 {
+            if matches!(answer.status, 0 | 404) {
                 continue;
             }
             self.session = Some(session);
@@ -68,7 +69,7 @@ impl Good {
                 Err(format!("a good MCP client got {answer:?}"))
             };
         }
-        Err("sessions end before they are used".to_owned())
+        Err("sessions or connections end before they are used".to_owned())
     }
 }
 

@@ -652,3 +652,49 @@ async fn results_of_frontends_and_actions_of_clients_count_by_what_they_were() {
         assert_eq!(report.said_after_delivery, reached, "{kind}");
     }
 }
+
+/// What a trigger or an extractor could not be tried on is no "no match": nobody knows what the run would have been.
+#[tokio::test]
+async fn what_could_not_be_compared_in_time_is_told() {
+    // Matching this takes seconds for every megabyte of ones and zeros in no order.
+    let slow = "1[01]{900}2";
+    let mut bits = 1_u64;
+    let bit = |_| {
+        bits ^= bits << 13;
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        if bits & 1 == 0 { '0' } else { '1' }
+    };
+    let text: String = (0..700_000).map(bit).collect();
+    let state = json!({"tools": [{"name": "add", "inputSchema": {"type": "object"}, "responses": [{"content": "added"}]}]});
+    let trigger = json!({"event": "tools/call", "match": {"arguments.text": {"regex": slow}}});
+    let extractor = json!({"name": "found", "source": "request", "type": "regex", "selector": format!("({slow})")});
+    for (phase, reason) in [
+        (
+            json!({"name": "before", "state": state, "trigger": trigger}),
+            "tools/call: ",
+        ),
+        (
+            json!({"name": "before", "state": state, "trigger": {"event": "tools/list"}, "extractors": [extractor]}),
+            "tools/call: the extractor `found`",
+        ),
+    ] {
+        let stage = Stage::http(of_phases(&json!([phase, {"name": "after"}]))).await;
+        let mut http = Http::initialized(&stage.url, json!({})).await;
+        let answer = http
+            .call(
+                "tools/call",
+                json!({"name": "add", "arguments": {"text": text}}),
+            )
+            .await;
+        assert_eq!(answer["result"]["content"][0]["text"], "added");
+        let report = stage.finish().await;
+        let unseen = report
+            .unseen
+            .iter()
+            .find(|unseen| unseen.kind == UnseenKind::NotCompared);
+        let unseen = unseen.unwrap_or_else(|| panic!("{:?}", report.unseen));
+        assert!(unseen.excerpt.starts_with(reason), "{unseen:?}");
+        assert!(!unseen.judged_as_text);
+    }
+}

@@ -1,27 +1,43 @@
-//! Callers: who asks, and what they may.
+//! Callers: who asks, what they may, and in which namespaces.
 
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use http::{header, request::Parts};
 use proofhouse_store::Store;
+use proofhouse_store::model::{ApiKey, SessionKind};
+use serde_json::{Value, json};
 
-use super::Api;
-use crate::keys::{self, KeyScope};
+use super::audit_note::AuditNote;
+use super::sessions::{SessionOwner, form_token};
+use super::{Api, store_problem};
+use crate::keys::{self, KeyScope, TenantNamespaces};
 use crate::peer;
 use crate::problem::Problem;
 
 /// The cookie of the dashboard.
 pub(crate) const COOKIE: &str = "proofhouse_session";
+/// Letters of the id of a key, which its hash begins with.
+const ID_LETTERS: usize = 12;
 
 /// Someone who asks.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    /// The id of the key, or `open` where none is needed.
+    /// The id of the key, of the person who signed in with an identity provider, or `open` where nobody is asked.
     pub key: String,
+    /// What people call the key, or the person.
+    name: String,
+    /// What stays the same when a key is replaced by its successor.
+    principal: String,
+    /// The person, if it is known which.
+    holder: Option<String>,
+    groups: Vec<String>,
     scopes: Vec<KeyScope>,
+    namespaces: TenantNamespaces,
     proof: CallerCredential,
+    note: AuditNote,
 }
 
 /// How it is known who asks.
@@ -29,9 +45,9 @@ pub(crate) struct Caller {
 enum CallerCredential {
     /// Nobody is asked for a key.
     None,
-    /// A key, of which this is the hash.
-    Key(String),
-    /// A session of the dashboard.
+    /// A key, of which this is the hash, and the hash of the first of its family.
+    Key { hash: String, family: String },
+    /// A session of the dashboard, by what the browser holds.
     Session(String),
 }
 
@@ -40,17 +56,112 @@ impl Caller {
     fn anyone() -> Self {
         Self {
             key: "open".to_owned(),
+            name: "anyone".to_owned(),
+            principal: "key:open".to_owned(),
+            holder: None,
+            groups: Vec::new(),
             scopes: vec![KeyScope::Admin],
+            namespaces: TenantNamespaces::All,
             proof: CallerCredential::None,
+            note: AuditNote::default(),
         }
     }
 
-    /// What is kept of the caller's key; empty where there is none.
-    pub(crate) fn hash(&self) -> &str {
-        match &self.proof {
-            CallerCredential::Key(hash) => hash,
-            CallerCredential::None | CallerCredential::Session(_) => "",
+    /// The holder of a key.
+    fn of_key(key: ApiKey, hash: String) -> Self {
+        let family = key.family.unwrap_or_else(|| hash.clone());
+        let first: String = family.chars().take(ID_LETTERS).collect();
+        Self {
+            key: key.id,
+            name: key.name,
+            principal: format!("key:{first}"),
+            holder: key.holder,
+            groups: Vec::new(),
+            scopes: key
+                .scopes
+                .iter()
+                .filter_map(|name| name.parse().ok())
+                .collect(),
+            namespaces: TenantNamespaces::of(key.namespaces),
+            proof: CallerCredential::Key { hash, family },
+            note: AuditNote::default(),
         }
+    }
+
+    /// Whom tasks are for that say nothing else, and who has begun and said what this caller has: the person, or the key
+    /// with its successors.
+    pub(crate) fn person(&self) -> &str {
+        self.holder.as_deref().unwrap_or(&self.principal)
+    }
+
+    /// Whether a name in a manifest or of a task means this caller.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let name = name.strip_prefix("user:").unwrap_or(name);
+        let own = [self.principal.as_str(), self.person()];
+        let key = name.strip_prefix("key:").is_some_and(|id| id == self.key);
+        key || own.contains(&name)
+    }
+
+    /// Whether this is a group that the caller is in.
+    pub(crate) fn is_in_group(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+
+    /// Whether nobody is asked who they are.
+    pub(crate) fn is_anyone(&self) -> bool {
+        matches!(self.proof, CallerCredential::None)
+    }
+
+    /// What is remembered of a caller who was let in: the hash of the key or of the session, and nothing where nobody is asked.
+    pub(crate) fn hash(&self) -> String {
+        match &self.proof {
+            CallerCredential::None => String::new(),
+            CallerCredential::Key { hash, .. } => hash.clone(),
+            CallerCredential::Session(held) => keys::digest(held),
+        }
+    }
+
+    /// What tells the repeated requests of this caller from those of others. It is no secret of a key, but nobody else knows it.
+    pub(crate) fn repeats(&self) -> &str {
+        match &self.proof {
+            CallerCredential::Key { family, .. } => family,
+            CallerCredential::None | CallerCredential::Session(_) => &self.principal,
+        }
+    }
+
+    /// The namespaces that the caller may see and use.
+    pub(crate) fn namespaces(&self) -> &TenantNamespaces {
+        &self.namespaces
+    }
+
+    /// What is noted about the request.
+    pub(crate) fn note(&self) -> &AuditNote {
+        &self.note
+    }
+
+    /// What shows that a form comes from a page of ours; nothing where there is no session.
+    pub(crate) fn form_token(&self) -> Option<String> {
+        match &self.proof {
+            CallerCredential::Session(cookie) => Some(form_token(cookie)),
+            CallerCredential::None | CallerCredential::Key { .. } => None,
+        }
+    }
+
+    /// The caller in an entry of the audit log.
+    fn shown(&self) -> Value {
+        let kind = match &self.proof {
+            CallerCredential::None => "open",
+            CallerCredential::Key { .. } => "key",
+            CallerCredential::Session(_) => "session",
+        };
+        json!({"kind": kind, "id": self.key, "name": self.name, "person": self.person()})
+    }
+
+    /// The same caller, with the paper of the request.
+    pub(crate) fn noted(mut self, note: AuditNote) -> Self {
+        note.actor(self.shown());
+        self.note = note;
+        self
     }
 
     /// Insists that what let the caller in still does: keys are revoked and expire, and people sign out.
@@ -59,12 +170,13 @@ impl Caller {
     ///
     /// Returns 401 when it does not, and another problem when that cannot be found out.
     pub(crate) async fn is_still_let_in(&self, api: &Api) -> Result<(), Problem> {
-        let hash = match &self.proof {
-            CallerCredential::None => return Ok(()),
-            CallerCredential::Key(hash) => hash.clone(),
-            CallerCredential::Session(id) => api.sessions.find(id).ok_or_else(unknown)?,
-        };
-        holder(api.store.as_ref(), hash).await.map(drop)
+        match &self.proof {
+            CallerCredential::None => Ok(()),
+            CallerCredential::Key { hash, .. } => {
+                holder(api.store.as_ref(), hash.clone()).await.map(drop)
+            }
+            CallerCredential::Session(cookie) => signed_in(api, cookie).await.map(drop),
+        }
     }
 
     /// Insists on a scope.
@@ -79,6 +191,16 @@ impl Caller {
             Err(Problem::forbidden(format!(
                 "the key lacks the scope `{scope}`"
             )))
+        }
+    }
+
+    /// Insists that the caller is bound to no namespaces, for what belongs to the whole server.
+    pub(crate) fn needs_all_namespaces(&self) -> Result<(), Problem> {
+        match self.namespaces {
+            TenantNamespaces::All => Ok(()),
+            TenantNamespaces::Only(_) => Err(Problem::forbidden(
+                "the key is bound to namespaces, and this belongs to the whole server",
+            )),
         }
     }
 
@@ -99,18 +221,45 @@ fn unknown() -> Problem {
 
 /// Who holds the key with this hash.
 async fn holder(store: &Store, hash: String) -> Result<Caller, Problem> {
-    let found = store.api_key(&hash).await.map_err(super::store_problem)?;
+    let found = store.api_key(&hash).await.map_err(store_problem)?;
     let found = found.ok_or_else(unknown)?;
-    let now = store.now().await.map_err(super::store_problem)?;
+    let now = store.now().await.map_err(store_problem)?;
     let over = found.revoked_at.is_some() || found.expires_at.is_some_and(|end| end <= now);
     if over {
         return Err(unknown());
     }
-    let scopes = found.scopes.iter().filter_map(|name| name.parse().ok());
+    Ok(Caller::of_key(found, hash))
+}
+
+/// Who signed in at the dashboard and holds this cookie.
+pub(crate) async fn signed_in(api: &Api, cookie: &str) -> Result<Caller, Problem> {
+    let found = api
+        .store
+        .session(SessionKind::Dashboard, &keys::digest(cookie))
+        .await
+        .map_err(store_problem)?;
+    let owner = found.and_then(SessionOwner::read).ok_or_else(unknown)?;
+    let caller = match owner {
+        SessionOwner::Key { hash } => holder(api.store.as_ref(), hash).await?,
+        SessionOwner::Person(person) => Caller {
+            key: person.principal.clone(),
+            name: person.name,
+            principal: person.principal,
+            holder: person.email,
+            groups: person.groups,
+            scopes: person
+                .scopes
+                .iter()
+                .filter_map(|name| name.parse().ok())
+                .collect(),
+            namespaces: TenantNamespaces::of(person.namespaces),
+            proof: CallerCredential::None,
+            note: AuditNote::default(),
+        },
+    };
     Ok(Caller {
-        key: found.id.clone(),
-        scopes: scopes.collect(),
-        proof: CallerCredential::Key(hash),
+        proof: CallerCredential::Session(cookie.to_owned()),
+        ..caller
     })
 }
 
@@ -125,20 +274,18 @@ impl FromRequestParts<Arc<Api>> for Caller {
             },
             None if api.config.open => Self::anyone(),
             None => {
-                let (id, hash) = session(parts, api).ok_or_else(|| {
+                let cookie = session(parts).ok_or_else(|| {
                     Problem::unauthorized(
                         "send `Authorization: Bearer KEY`; `proofhouse keys create` makes one",
                     )
                 })?;
-                Self {
-                    proof: CallerCredential::Session(id),
-                    ..holder(api.store.as_ref(), hash).await?
-                }
+                signed_in(api, cookie).await?
             }
         };
         let rate = api.rate.take(&caller.key);
         rate.map_err(|wait| Problem::too_many(wait.as_secs().max(1)))?;
-        Ok(caller)
+        let note = parts.extensions.get::<AuditNote>().cloned();
+        Ok(caller.noted(note.unwrap_or_default()))
     }
 }
 
@@ -165,22 +312,65 @@ pub(super) fn bearer(parts: &Parts) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// Whoever signed in at the dashboard. The cookie is only good for looking: a page elsewhere that makes a browser
-/// send something must not get anywhere.
-fn session(parts: &Parts, api: &Api) -> Option<(String, String)> {
+/// Whoever signed in at the dashboard. The cookie alone is only good for looking: a page elsewhere that makes a browser
+/// send something must not get anywhere. Forms carry a token beside it.
+fn session(parts: &Parts) -> Option<&str> {
     if parts.method != http::Method::GET && parts.method != http::Method::HEAD {
         return None;
     }
-    let value = cookie(parts)?;
-    Some((value.to_owned(), api.sessions.find(value)?))
+    cookie(parts, COOKIE)
 }
 
-pub(crate) fn cookie(parts: &Parts) -> Option<&str> {
+pub(crate) fn cookie<'p>(parts: &'p Parts, wanted: &str) -> Option<&'p str> {
     let all = parts.headers.get_all(header::COOKIE);
     let pairs = all.iter().filter_map(|value| value.to_str().ok());
     let mut pairs = pairs.flat_map(|value| value.split(';'));
     pairs.find_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == COOKIE).then_some(value)
+        (name == wanted).then_some(value)
     })
+}
+
+/// A scope as a type, so that it is asked for before anything else of a request is read.
+pub(crate) trait ScopeNeeded {
+    /// The scope.
+    const SCOPE: KeyScope;
+}
+
+macro_rules! needed {
+    ($($name:ident = $scope:ident),+ $(,)?) => {
+        $(
+            #[doc = concat!("Needs `KeyScope::", stringify!($scope), "`.")]
+            #[derive(Debug)]
+            pub(crate) enum $name {}
+            impl ScopeNeeded for $name {
+                const SCOPE: KeyScope = KeyScope::$scope;
+            }
+        )+
+    };
+}
+
+needed! {
+    ReadTasks = TasksRead,
+    BeginTasks = TasksBegin,
+    ApproveTasks = TasksApprove,
+    OperateTasks = TasksOperate,
+    ReadEvents = EventsRead,
+    ReplayEvents = EventsWrite,
+    ReadManifests = ManifestsRead,
+    ReadAudit = AuditRead,
+}
+
+/// A caller who may do what needs a scope.
+#[derive(Debug)]
+pub(crate) struct May<S>(pub Caller, pub PhantomData<S>);
+
+impl<S: ScopeNeeded> FromRequestParts<Arc<Api>> for May<S> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, api).await?;
+        caller.needs(S::SCOPE)?;
+        Ok(Self(caller, PhantomData))
+    }
 }

@@ -9,7 +9,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Api, events, health, listening, manifests, stream, tasks};
+use super::{Api, audit, events, health, listening, manifests, stream, tasks};
 
 /// The text that describes the API.
 #[must_use]
@@ -64,6 +64,7 @@ fn described() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(events::replay))
         .routes(routes!(manifests::list))
         .routes(routes!(manifests::starts))
+        .routes(routes!(audit::list))
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))

@@ -9,9 +9,9 @@ use proofhouse_store::model::{EventFilter, EventKind, EventState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::caller::{May, ReadEvents, ReplayEvents};
 use super::tasks::page;
-use super::{Api, Caller, EventDetailView, EventView, Path, Query, store_problem};
-use crate::keys::KeyScope;
+use super::{Api, EventDetailView, EventView, Path, Query, operations};
 use crate::problem::Problem;
 
 /// Which events.
@@ -67,12 +67,12 @@ fn word<T>(
 )]
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadEvents>,
     Query(query): Query<ListEvents>,
 ) -> Result<Json<EventList>, Problem> {
-    caller.needs(KeyScope::EventsRead)?;
     let limit = page(query.limit)?;
     let filter = EventFilter {
+        namespaces: None,
         source: None,
         tool: query.tool,
         kind: word("kind", query.kind, EventKind::from_word)?,
@@ -82,7 +82,7 @@ pub(super) async fn list(
         before: query.before,
         limit,
     };
-    let events = api.store.events(filter).await.map_err(store_problem)?;
+    let events = api.seen_by(&caller).events(filter).await?;
     let full = events.len() == limit;
     let next = events.last().filter(|_| full).map(|event| event.id);
     let events = events.into_iter().map(Into::into).collect();
@@ -101,11 +101,10 @@ pub(super) async fn list(
 )]
 pub(super) async fn show(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadEvents>,
     Path(event): Path<i64>,
 ) -> Result<Json<EventDetailView>, Problem> {
-    caller.needs(KeyScope::EventsRead)?;
-    let event = api.store.event(event).await.map_err(store_problem)?;
+    let event = api.seen_by(&caller).event(event).await?;
     Ok(Json(event.into()))
 }
 
@@ -128,10 +127,9 @@ pub(super) struct EventReplayed {
 )]
 pub(super) async fn replay(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReplayEvents>,
     Path(event): Path<i64>,
 ) -> Result<(StatusCode, Json<EventReplayed>), Problem> {
-    caller.needs(KeyScope::EventsWrite)?;
-    let attempt = api.running_engine()?.replay(event).await?;
+    let attempt = operations::replay(&api, &caller, event).await?;
     Ok((StatusCode::ACCEPTED, Json(EventReplayed { attempt })))
 }

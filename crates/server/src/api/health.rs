@@ -32,14 +32,17 @@ pub(super) async fn health() -> Json<Health> {
     Json(HEALTHY)
 }
 
-/// Whether it can work: the store can be written
+/// Whether it can work: the store can be written, and acknowledged work goes on
 #[utoipa::path(
     get, path = "/v1/ready", tag = "server",
     responses((status = 200, body = Health), (status = 503, body = Problem))
 )]
 pub(super) async fn ready(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     api.store.health().await.map_err(store_problem)?;
-    Ok(Json(HEALTHY))
+    match api.engine().not_ready().await? {
+        None => Ok(Json(HEALTHY)),
+        Some(reason) => Err(Problem::unavailable(reason)),
+    }
 }
 
 /// What is counted, for Prometheus
@@ -67,6 +70,8 @@ pub(super) async fn metrics(
         }
     };
     api.metrics.observe(stats.as_ref());
+    // A store that does not answer is told by `store_up`.
+    let _ = tokio::time::timeout(PATIENCE, api.engine().progress()).await;
     let form = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, form)], api.metrics.text())
 }

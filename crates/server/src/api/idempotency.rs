@@ -33,9 +33,9 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 }
 
 /// The task that a caller means by this key, whichever process is asked. Its id can only be told by who knows what is kept of
-/// the caller's own key, so that nobody takes the id of another's task.
+/// the caller's own key, or of the key that it replaced, so that nobody takes the id of another's task.
 pub(super) fn task(caller: &Caller, key: &str, request: &TaskRequest) -> Idempotency {
-    let secret = hmac::Key::new(hmac::HMAC_SHA256, caller.hash().as_bytes());
+    let secret = hmac::Key::new(hmac::HMAC_SHA256, caller.repeats().as_bytes());
     let tag = hmac::sign(&secret, format!("task\n{key}").as_bytes());
     let id: Vec<u8> = tag.as_ref().iter().copied().take(ID_BYTES).collect();
     Idempotency {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use proofhouse_store::model::{ChannelFilter, ChannelRecord, PollRecord, TraceEntry};
+use proofhouse_store::model::{ChannelRecord, PollRecord, TraceEntry};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{Api, Caller, Path, moment, store_problem};
-use crate::keys::KeyScope;
+use super::caller::{May, ReadTasks};
+use super::{Api, Path, moment};
 use crate::problem::Problem;
 
 /// Channels that are shown of a task.
@@ -124,20 +124,13 @@ impl From<ChannelRecord> for ChannelView {
 )]
 pub(super) async fn show(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadTasks>,
     Path(task): Path<String>,
 ) -> Result<Json<ListeningView>, Problem> {
-    caller.needs(KeyScope::TasksRead)?;
-    api.store.task(&task).await.map_err(store_problem)?;
-    let polls = api.store.polls(&task).await.map_err(store_problem)?;
-    let trace = api.store.newest_trace(&task, MAX_NOTICES).await;
-    let trace = trace.map_err(store_problem)?;
-    let filter = ChannelFilter {
-        task: Some(task),
-        state: None,
-        limit: MAX_CHANNELS,
-    };
-    let channels = api.store.channels(filter).await.map_err(store_problem)?;
+    let store = api.seen_by(&caller);
+    let polls = store.polls(&task).await?;
+    let trace = store.trace(&task, MAX_NOTICES).await?;
+    let channels = store.channels(&task, MAX_CHANNELS).await?;
     Ok(Json(ListeningView {
         polls: polls.into_iter().map(Into::into).collect(),
         channels: channels.into_iter().map(Into::into).collect(),

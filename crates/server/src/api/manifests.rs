@@ -7,8 +7,8 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Api, Caller, ManifestView, TriggerView, store_problem};
-use crate::keys::KeyScope;
+use super::caller::{May, ReadManifests};
+use super::{Api, ManifestView, TriggerView};
 use crate::problem::Problem;
 
 /// The files of the directory.
@@ -28,11 +28,12 @@ pub(super) struct ManifestList {
 )]
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadManifests>,
 ) -> Result<Json<ManifestList>, Problem> {
-    caller.needs(KeyScope::ManifestsRead)?;
     let manifests = api.engine().manifests();
-    let files = manifests.files.iter().map(ManifestView::of).collect();
+    let store = api.seen_by(&caller);
+    let files = manifests.files.iter().filter_map(|file| store.file(file));
+    let files = files.map(|file| ManifestView::of(&file)).collect();
     Ok(Json(ManifestList { files }))
 }
 
@@ -53,10 +54,9 @@ pub(super) struct TriggerList {
 )]
 pub(super) async fn starts(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadManifests>,
 ) -> Result<Json<TriggerList>, Problem> {
-    caller.needs(KeyScope::ManifestsRead)?;
-    let starts = api.store.triggers().await.map_err(store_problem)?;
+    let starts = api.seen_by(&caller).triggers().await?;
     let engine = api.engine();
     let starts = starts.into_iter().map(|one| TriggerView::of(one, engine));
     let starts = starts.collect();

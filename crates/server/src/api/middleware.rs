@@ -13,7 +13,8 @@ use proofhouse_wire::origin;
 use tracing::Instrument as _;
 
 use super::Api;
-use crate::metrics::RequestLabels;
+use super::audit_note::{AuditNote, AuditedRequest};
+use crate::metrics::{RequestLabels, RouteLabels};
 use crate::problem::Problem;
 
 /// How long a request may take; streams answer at once and go on.
@@ -63,9 +64,21 @@ async fn watch(
     let began = Instant::now();
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("none", MatchedPath::as_str).to_owned();
+    let mut request = request;
+    let audited = (side == RouterSide::Api).then(|| audited(&mut request, &route));
     let span = tracing::info_span!("http.request", %route, status = tracing::field::Empty);
     let answering = answer(&api, side, request, next);
     let mut response = answering.instrument(span.clone()).await;
+    if let Some(entry) = audited.and_then(|audited| audited.entry(response.status().as_u16()))
+        && let Err(error) = api.store.append_audit(entry).await
+    {
+        tracing::error!(%error, %route, "the audit log cannot be written");
+        api.metrics.audit_failures.inc();
+        if response.status().is_success() || response.status().is_redirection() {
+            let why = "it may be done, and could not be noted in the audit log";
+            response = Problem::unavailable(why).into_response();
+        }
+    }
     for (name, value) in SAFE {
         let headers = response.headers_mut();
         headers
@@ -74,11 +87,31 @@ async fn watch(
     }
     let status = response.status().as_u16();
     span.record("status", status);
+    let seconds = began.elapsed().as_secs_f64();
+    let labels = RouteLabels {
+        route: route.clone(),
+    };
+    let times = &api.metrics.request_seconds;
+    times.get_or_create(&labels).observe(seconds);
     let labels = RequestLabels { route, status };
     api.metrics.requests.get_or_create(&labels).inc();
-    let seconds = began.elapsed().as_secs_f64();
-    api.metrics.request_seconds.observe(seconds);
     response
+}
+
+/// Gives a request the paper that those who answer it note things on.
+fn audited(request: &mut Request, route: &str) -> AuditedRequest {
+    let note = AuditNote::default();
+    request.extensions_mut().insert(note.clone());
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let from = peer.map(|ConnectInfo(peer)| peer.ip().to_canonical());
+    AuditedRequest::new(
+        note,
+        request.method().clone(),
+        route.to_owned(),
+        request.uri().path().to_owned(),
+        from,
+        request.headers(),
+    )
 }
 
 async fn answer(api: &Api, side: RouterSide, request: Request, next: Next) -> Response {
@@ -90,9 +123,13 @@ async fn answer(api: &Api, side: RouterSide, request: Request, next: Next) -> Re
     // A page elsewhere can make a browser send requests to this machine; platforms are no browsers, and
     // they reach us under names we do not know.
     let local = api.config.address;
+    let names = &api.config.allowed_hosts;
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let peer_is_here = peer.is_none_or(|ConnectInfo(peer)| peer.ip().is_loopback());
-    if side == RouterSide::Api && peer_is_here && !origin::is_allowed(request.headers(), local) {
+    // Where names are given, they hold for everybody. Probes ask by address, and learn nothing that others may not.
+    let is_probe = ["/v1/health", "/v1/ready"].contains(&request.uri().path());
+    let is_checked = side == RouterSide::Api && (peer_is_here || !names.is_empty()) && !is_probe;
+    if is_checked && !origin::is_allowed_as(request.headers(), local, names) {
         let why = "the `Host` or `Origin` of the request is not this server";
         return Problem::forbidden(why).into_response();
     }

@@ -1,5 +1,7 @@
 //! The HTTP API: tasks, events, manifests, health and metrics, described by the OpenAPI text that it serves.
 
+mod audit;
+mod audit_note;
 mod caller;
 mod description;
 mod events;
@@ -9,33 +11,46 @@ mod idempotency;
 mod listening;
 mod manifests;
 mod middleware;
+mod operations;
 mod review_answers;
 mod scraper;
 mod sessions;
 mod stream;
+mod stream_budget;
 mod tasks;
+mod tenant;
 mod views;
 mod webhooks;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use axum::Router;
 use proofhouse_store::{Store, StoreError};
 use proofhouse_tools::receive::subscription::CALLBACK_PATH;
+use proofhouse_wire::sync::{read, write};
 
-pub(crate) use caller::{COOKIE, Caller, cookie, recognise};
+pub(crate) use audit_note::AuditNote;
+pub(crate) use caller::{COOKIE, Caller, cookie, recognise, signed_in};
 pub use description::description;
 pub(crate) use extract::{JsonBody, Path, Query, whole};
-pub(crate) use sessions::{LIFETIME, SignInSessions};
+pub(crate) use operations::{ReviewAnswer, cancel, decide};
+pub(crate) use review_answers::answers;
+pub(crate) use sessions::{
+    LIFETIME, SessionOwner, SignedInPerson, begin as begin_session, form_token, is_form_token,
+};
+pub use stream_budget::StreamLimits;
 pub(crate) use views::{
     EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };
 
+use crate::connection_limiter::ConnectionLimits;
 use crate::engine::{Engine, EngineError};
 use crate::metrics::Metrics;
+use crate::oidc::IdentityProvider;
 use crate::problem::Problem;
 use crate::rate::{RateLimiter, RateQuota};
+use stream_budget::StreamBudget;
 
 /// What the API is told when it is built.
 #[derive(Debug, Clone)]
@@ -52,6 +67,10 @@ pub struct ApiConfig {
     pub webhook_rate: RateQuota,
     /// The most bytes a webhook may have.
     pub max_webhook_bytes: usize,
+    /// Names under which the API is reached, such as that of a proxy before it. With none, it depends on the address.
+    pub allowed_hosts: Vec<String>,
+    /// How many streams there may be.
+    pub streams: StreamLimits,
 }
 
 impl ApiConfig {
@@ -71,6 +90,8 @@ impl ApiConfig {
                 per_second: 5_000.0,
             },
             max_webhook_bytes: 1 << 20,
+            allowed_hosts: Vec::new(),
+            streams: StreamLimits::within(ConnectionLimits::default()),
         }
     }
 }
@@ -86,8 +107,10 @@ pub struct Api {
     pub(crate) sign_in_rate: RateLimiter,
     /// Wrong keys of each address.
     pub(crate) wrong_keys: RateLimiter,
-    pub(crate) sessions: SignInSessions,
     pub(crate) scrapers: scraper::Scrapers,
+    identity: RwLock<Option<Arc<IdentityProvider>>>,
+    /// What streams may take.
+    pub(crate) streams: Arc<StreamBudget>,
 }
 
 /// Attempts to sign in: a person needs few.
@@ -116,8 +139,9 @@ impl Api {
             wrong_keys: RateLimiter::new(wrong_keys(config.rate)),
             webhook_rate: RateLimiter::new(config.webhook_rate),
             sign_in_rate: RateLimiter::new(SIGN_IN_RATE),
-            sessions: SignInSessions::default(),
             scrapers: scraper::Scrapers::default(),
+            identity: RwLock::default(),
+            streams: StreamBudget::new(config.streams),
             config,
         })
     }
@@ -133,6 +157,27 @@ impl Api {
             return Err(Problem::unavailable("the server is shutting down"));
         }
         Ok(&self.engine)
+    }
+
+    /// Whether people can sign in with an identity provider.
+    pub(crate) fn has_identity_provider(&self) -> bool {
+        read(&self.identity).is_some()
+    }
+
+    /// The identity provider that people sign in with.
+    pub(crate) fn identity_provider(&self) -> Option<Arc<IdentityProvider>> {
+        read(&self.identity).clone()
+    }
+
+    /// Has people sign in with this identity provider from now on, or with none.
+    pub fn set_identity_provider(&self, provider: Option<IdentityProvider>) {
+        *write(&self.identity) = provider.map(Arc::new);
+    }
+
+    /// Whether browsers reach it over TLS only.
+    pub(crate) fn is_reached_over_tls(&self) -> bool {
+        let provider = self.identity_provider();
+        self.config.tls || provider.is_some_and(|provider| provider.is_secure())
     }
 
     /// The routes of the API and the dashboard.

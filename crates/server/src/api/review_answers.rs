@@ -1,12 +1,13 @@
 //! What people answered to the questions of a task: who, when and why, for whoever looks into it later.
 
 use proofhouse_store::model::DeliveryRecord;
-use proofhouse_store::{Result, Store};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::tenant::TenantStore;
 use super::{TaskView, moment};
+use crate::problem::Problem;
 
 /// Deliveries that are looked through for answers, newest first.
 const LOOKED_THROUGH: usize = 500;
@@ -15,15 +16,17 @@ const LOOKED_THROUGH: usize = 500;
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct ReviewAnswerView {
     /// The number of the question.
-    review: u64,
+    pub review: u64,
     /// Whether the call may go ahead.
-    approve: bool,
+    pub approve: bool,
     /// The id of the key that it was answered with.
-    by: Option<String>,
+    pub by: Option<String>,
+    /// The person, or the key with its successors.
+    pub person: Option<String>,
     /// Why, as they said.
-    reason: Option<String>,
+    pub reason: Option<String>,
     /// When it was kept.
-    at: String,
+    pub at: String,
 }
 
 impl ReviewAnswerView {
@@ -39,6 +42,7 @@ impl ReviewAnswerView {
             review: delivery.body.get("review").and_then(Value::as_u64)?,
             approve,
             by: text("by"),
+            person: text("person"),
             reason: text("reason"),
             at: moment(delivery.created_at),
         })
@@ -55,14 +59,18 @@ pub(super) struct TaskDetailView {
 }
 
 /// Reads a task with its answers.
-pub(super) async fn detail(store: &Store, id: &str) -> Result<TaskDetailView> {
+pub(super) async fn detail(store: &TenantStore<'_>, id: &str) -> Result<TaskDetailView, Problem> {
     let task = store.task(id).await?;
     let deliveries = store.deliveries(id, None, LOOKED_THROUGH).await?;
-    let mut answers: Vec<ReviewAnswerView> =
-        deliveries.iter().filter_map(ReviewAnswerView::of).collect();
-    answers.reverse();
+    let answers = answers(&deliveries);
     Ok(TaskDetailView {
         task: task.into(),
         answers,
     })
+}
+
+/// What people answered, oldest first, among deliveries that are newest first.
+pub(crate) fn answers(deliveries: &[DeliveryRecord]) -> Vec<ReviewAnswerView> {
+    let answers = deliveries.iter().rev();
+    answers.filter_map(ReviewAnswerView::of).collect()
 }

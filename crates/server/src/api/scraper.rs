@@ -60,7 +60,10 @@ impl FromRequestParts<Arc<Api>> for Scraper {
         let hash = bearer(parts).and_then(keys::hash);
         let asked = Caller::from_request_parts(parts, api);
         let outcome = match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(outcome) => outcome.and_then(|caller| caller.needs(KeyScope::MetricsRead)),
+            Ok(outcome) => outcome.and_then(|caller| {
+                caller.needs(KeyScope::MetricsRead)?;
+                caller.needs_all_namespaces()
+            }),
             Err(_) => Err(Problem::unavailable("the store does not answer")),
         };
         let scrapers = &api.scrapers;

@@ -1,51 +1,100 @@
-//! Sessions of the dashboard: who signed in with a key in a browser, until when.
+//! Sessions of the dashboard: who signed in, until when, in the store, so that every process knows them. What a browser holds
+//! is kept as a hash only.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use proofhouse_wire::sync::lock;
+use proofhouse_store::model::SessionKind;
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::keys::{NoRandomness, random_text};
+use super::{Api, store_problem};
+use crate::keys::{self, hex, random_text};
+use crate::problem::Problem;
 
 /// How long someone stays signed in.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
-/// Sessions at a time. Beyond that the oldest ends.
-const MAX_SESSIONS: usize = 1_000;
 
-/// The sessions of this process, with the hashes of their keys, which may be revoked meanwhile; whoever is signed in
-/// signs in again after a restart.
-#[derive(Debug, Default)]
-pub(crate) struct SignInSessions {
-    open: Mutex<HashMap<String, (String, Instant)>>,
+/// Who signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SessionOwner {
+    /// The holder of a key, which may be revoked meanwhile.
+    Key {
+        /// Its hash.
+        hash: String,
+    },
+    /// Somebody whom an identity provider knows.
+    Person(SignedInPerson),
 }
 
-impl SignInSessions {
-    /// Begins one, and returns what the browser is to send.
-    pub(crate) fn begin(&self, key_hash: String) -> Result<String, NoRandomness> {
-        let id = random_text()?;
-        let mut open = lock(&self.open);
-        open.retain(|_, (_, began)| began.elapsed() < LIFETIME);
-        if open.len() >= MAX_SESSIONS {
-            let oldest = open.iter().min_by_key(|(_, (_, began))| *began);
-            if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
-                open.remove(&oldest);
-            }
+/// Somebody whom an identity provider knows, and what their groups allow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SignedInPerson {
+    /// `oidc:` and what the provider calls them.
+    pub principal: String,
+    /// What people call them.
+    pub name: String,
+    /// Their address, if the provider vouches for it.
+    pub email: Option<String>,
+    /// Their groups.
+    pub groups: Vec<String>,
+    /// What they may do.
+    pub scopes: Vec<String>,
+    /// The namespaces they may do that in; all if there is no list.
+    pub namespaces: Option<Vec<String>>,
+}
+
+impl SessionOwner {
+    /// Reads what the store kept.
+    pub(crate) fn read(body: Value) -> Option<Self> {
+        serde_json::from_value(body).ok()
+    }
+}
+
+/// Begins a session, and returns what the browser is to send.
+pub(crate) async fn begin(api: &Api, owner: &SessionOwner) -> Result<String, Problem> {
+    let cookie = random_text().map_err(|error| Problem::unavailable(error.to_string()))?;
+    let body = serde_json::to_value(owner).unwrap_or_default();
+    let lifetime = i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
+    let kind = SessionKind::Dashboard;
+    let hash = keys::digest(&cookie);
+    let begun = api.store.begin_session(kind, &hash, body, lifetime).await;
+    begun.map_err(store_problem)?;
+    Ok(cookie)
+}
+
+/// What shows that a form comes from a page that was made for whoever holds this cookie. Pages elsewhere cannot read it.
+pub(crate) fn form_token(cookie: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, cookie.as_bytes());
+    hex(hmac::sign(&key, b"form").as_ref())
+}
+
+/// Whether a form came with the token of this cookie, in a time that says nothing about it.
+pub(crate) fn is_form_token(cookie: &str, token: &str) -> bool {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, cookie.as_bytes());
+    let bytes: Option<Vec<u8>> = (token.is_ascii() && token.len() == 64)
+        .then(|| {
+            (0..64)
+                .step_by(2)
+                .map(|at| u8::from_str_radix(token.get(at..at + 2)?, 16).ok())
+                .collect()
+        })
+        .flatten();
+    bytes.is_some_and(|bytes| hmac::verify(&key, b"form", &bytes).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_belongs_to_one_cookie() {
+        let token = form_token("one");
+        assert!(is_form_token("one", &token));
+        assert!(!is_form_token("other", &token));
+        for wrong in ["", "zz", &token[1..], &"é".repeat(32), &"g".repeat(64)] {
+            assert!(!is_form_token("one", wrong), "{wrong}");
         }
-        open.insert(id.clone(), (key_hash, Instant::now()));
-        Ok(id)
-    }
-
-    /// The hash of the key that this session began with.
-    pub(crate) fn find(&self, id: &str) -> Option<String> {
-        let open = lock(&self.open);
-        let (key_hash, began) = open.get(id)?;
-        (began.elapsed() < LIFETIME).then(|| key_hash.clone())
-    }
-
-    /// Ends one.
-    pub(crate) fn end(&self, id: &str) {
-        let mut open = lock(&self.open);
-        open.remove(id);
     }
 }

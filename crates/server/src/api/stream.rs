@@ -2,25 +2,30 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::Extension;
+use axum::extract::{ConnectInfo, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use http::HeaderMap;
 use proofhouse_store::model::TaskState;
 use serde_json::json;
-use tokio::sync::broadcast;
+use tokio::sync::{OwnedSemaphorePermit, broadcast};
+use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::{Api, Caller, Path, TurnView, store_problem};
-use crate::keys::KeyScope;
+use super::caller::{May, ReadTasks};
+use super::stream_budget::{READER_BYTES, StreamPermit};
+use super::{Api, Caller, Path, TurnView};
+use crate::engine::TaskFollower;
 use crate::problem::Problem;
 
-/// How often the store is looked at. Another process may run the task, so there is nobody else to ask.
-const LOOK: Duration = Duration::from_millis(250);
-/// Turns that are read at a time.
+/// How long it takes until the store is looked at though nobody told of a change.
+const LOOK: Duration = Duration::from_secs(60);
+/// Turns that are read at a time, if they are small.
 const BATCH: usize = 100;
 /// How long a stream lasts; the client comes back with `Last-Event-ID`.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -59,11 +64,11 @@ struct StreamEvent {
 )]
 pub(super) async fn stream(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadTasks>,
     Path(task): Path<String>,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    caller.needs(KeyScope::TasksRead)?;
     let last = headers.get("last-event-id");
     let last = last.map(|value| {
         value
@@ -80,34 +85,49 @@ pub(super) async fn stream(
             ));
         }
     };
-    api.store.task(&task).await.map_err(store_problem)?;
-    let follower = StreamReader {
-        text: Some(api.engine().texts(&task)),
+    api.seen_by(&caller).task(&task).await?;
+    let peer = peer.map(|Extension(ConnectInfo(peer))| peer.ip());
+    let permit = api.streams.admit(peer).ok_or_else(|| {
+        Problem::unavailable("there are too many streams; the rest of the server needs room too")
+    })?;
+    let now = Instant::now();
+    let reader = StreamReader {
+        follower: api.engine().follow(&task),
+        text: api.engine().texts(&task),
         api,
         caller,
-        checked: tokio::time::Instant::now(),
+        _permit: permit,
+        checked: now,
+        look_at: now,
         task,
         from,
         state: None,
         ready: VecDeque::new(),
-        until: tokio::time::Instant::now() + LONGEST,
+        held: None,
+        until: now + LONGEST,
         over: false,
     };
-    let events = futures_util::stream::unfold(follower, StreamReader::next);
+    let events = futures_util::stream::unfold(reader, StreamReader::next);
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
 struct StreamReader {
     api: Arc<Api>,
     caller: Caller,
+    _permit: StreamPermit,
     /// When the caller was last let in.
-    checked: tokio::time::Instant,
+    checked: Instant,
+    /// When the store is looked at next.
+    look_at: Instant,
     task: String,
     from: i64,
     state: Option<TaskState>,
     ready: VecDeque<Event>,
-    text: Option<broadcast::Receiver<String>>,
-    until: tokio::time::Instant,
+    /// The right to hold what is ready. It is given back when the client has taken all of it and wants more.
+    held: Option<OwnedSemaphorePermit>,
+    follower: TaskFollower,
+    text: broadcast::Receiver<String>,
+    until: Instant,
     over: bool,
 }
 
@@ -117,18 +137,19 @@ impl StreamReader {
             if let Some(event) = self.ready.pop_front() {
                 return Some((Ok(event), self));
             }
+            self.held = None;
             // Whoever follows comes back with `Last-Event-ID`, to another process if there is one.
-            let is_late = tokio::time::Instant::now() >= self.until;
+            let is_late = Instant::now() >= self.until;
             if self.over || is_late || self.api.engine().is_stopping() {
                 return None;
             }
             if !self.is_let_in().await {
                 continue;
             }
-            if !self.look().await {
+            if Instant::now() >= self.look_at && !self.look().await {
                 return None;
             }
-            if self.ready.is_empty() && !self.over {
+            if self.ready.is_empty() && !self.over && Instant::now() < self.look_at {
                 self.wait().await;
             }
         }
@@ -139,43 +160,74 @@ impl StreamReader {
         if self.checked.elapsed() < CHECK {
             return true;
         }
-        match self.caller.is_still_let_in(&self.api).await {
+        let hash = self.caller.hash();
+        let streams = &self.api.streams;
+        // Many streams of one key ask once.
+        let found = if streams.is_believed(&hash) {
+            Ok(())
+        } else {
+            self.caller.is_still_let_in(&self.api).await
+        };
+        match found {
             Ok(()) => {
-                self.checked = tokio::time::Instant::now();
+                if !hash.is_empty() && !streams.is_believed(&hash) {
+                    streams.believe(&hash);
+                }
+                self.checked = Instant::now();
                 true
             }
             Err(problem) => {
-                self.over = true;
-                let said = json!({"code": problem.code, "detail": problem.detail});
-                self.push(Event::default().event("end").json_data(said));
+                self.end(&problem);
                 false
             }
         }
     }
 
-    /// Reads what is new; `false` when there is nothing to follow any more.
+    /// Ends the stream with the reason.
+    fn end(&mut self, problem: &Problem) {
+        self.over = true;
+        let said = json!({"code": problem.code, "detail": problem.detail});
+        self.push(Event::default().event("end").json_data(said));
+    }
+
+    /// Reads what is new, as much as one reader may have; `false` when there is nothing to follow any more.
     async fn look(&mut self) -> bool {
         // The state first: turns that come after it are seen the next time.
-        let Ok(task) = self.api.store.task(&self.task).await else {
+        let store = &self.api.store;
+        let Ok(task) = store.task(&self.task).await else {
             return false;
         };
-        let Ok(turns) = self.api.store.turns(&self.task, self.from, BATCH).await else {
+        let Ok(sizes) = store.turn_sizes(&self.task, self.from, BATCH).await else {
             return false;
         };
-        let all = turns.len() < BATCH;
-        for turn in turns {
-            self.from = turn.seq.saturating_add(1);
-            let event = Event::default().event("turn").id(turn.seq.to_string());
-            self.push(event.json_data(TurnView::from(turn)));
+        let (count, bytes) = page(&sizes);
+        let mut is_all = true;
+        if count > 0 {
+            self.held = self.api.streams.hold(bytes).await;
+            if self.held.is_none() {
+                let others =
+                    "others do not read what they asked for; come back with `Last-Event-ID`";
+                self.end(&Problem::unavailable(others));
+                return true;
+            }
+            let Ok(turns) = store.turns(&self.task, self.from, count).await else {
+                return false;
+            };
+            is_all = turns.len() == sizes.len() && sizes.len() < BATCH;
+            for turn in turns {
+                self.from = turn.seq.saturating_add(1);
+                let event = Event::default().event("turn").id(turn.seq.to_string());
+                self.push(event.json_data(TurnView::from(turn)));
+            }
         }
-        if all && self.state != Some(task.state) {
+        if is_all && self.state != Some(task.state) {
             self.state = Some(task.state);
             let state = json!({"state": task.state.as_str(), "detail": task.detail});
             self.push(Event::default().event("state").json_data(state));
             self.over = task.state == TaskState::Ended;
         }
-        if self.text.is_none() {
-            self.text = Some(self.api.engine().texts(&self.task));
+        if is_all {
+            self.look_at = Instant::now() + LOOK;
         }
         true
     }
@@ -184,18 +236,54 @@ impl StreamReader {
         self.ready.extend(event.ok());
     }
 
-    /// Waits for text, or until it is time to look again.
+    /// Waits for text, for a change of the task, or until something is due.
     async fn wait(&mut self) {
-        let Some(text) = &mut self.text else {
-            return tokio::time::sleep(LOOK).await;
+        let due = (self.checked + CHECK).min(self.until).min(self.look_at);
+        let text = tokio::select! {
+            () = self.api.engine().stopping() => return,
+            () = tokio::time::sleep_until(due) => return,
+            () = self.follower.changed() => {
+                self.look_at = Instant::now();
+                return;
+            }
+            text = self.text.recv() => text,
         };
-        match tokio::time::timeout(LOOK, text.recv()).await {
-            Ok(Ok(piece)) => {
+        match text {
+            Ok(piece) => {
                 let event = Event::default().event("text");
                 self.push(event.json_data(json!({"text": piece})));
             }
-            Ok(Err(broadcast::error::RecvError::Closed)) => self.text = None,
-            Ok(Err(broadcast::error::RecvError::Lagged(_))) | Err(_) => {}
+            Err(broadcast::error::RecvError::Closed) => {
+                self.text = self.api.engine().texts(&self.task);
+            }
+            Err(broadcast::error::RecvError::Lagged(_)) => {}
         }
+    }
+}
+
+/// How many turns of these sizes are read at once, and how many bytes they have: at least one, whatever its size.
+fn page(sizes: &[usize]) -> (usize, usize) {
+    let mut total = 0;
+    let mut count = 0;
+    for size in sizes {
+        if count > 0 && total + size > READER_BYTES {
+            break;
+        }
+        total += size;
+        count += 1;
+    }
+    (count, total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_gets_its_share_and_at_least_one_turn() {
+        assert_eq!(page(&[]), (0, 0));
+        assert_eq!(page(&[10, 20]), (2, 30));
+        assert_eq!(page(&[READER_BYTES * 3, 1]), (1, READER_BYTES * 3));
+        assert_eq!(page(&[READER_BYTES / 2; 5]), (2, READER_BYTES));
     }
 }

@@ -5,24 +5,23 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use proofhouse_agent::task::{Decision, User};
+use proofhouse_agent::task::User;
 use proofhouse_store::model::{TaskFilter, TaskState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
+use super::caller::{ApproveTasks, BeginTasks, May, OperateTasks, ReadTasks};
+use super::operations::{self, ReviewAnswer, checked_message};
 use super::review_answers::{self, TaskDetailView};
-use super::{Api, Caller, JsonBody, Path, Query, TaskView, TurnView, idempotency, store_problem};
+use super::{Api, JsonBody, Path, Query, TaskView, TurnView, idempotency};
 use crate::engine::TaskRequest;
-use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 /// Rows of a page when the request does not say.
 const PAGE: usize = 50;
 /// The most rows of a page.
 const MAX_PAGE: usize = 200;
-/// The longest message.
-const MAX_MESSAGE: usize = 256 << 10;
 
 pub(super) fn page(limit: Option<u32>) -> Result<usize, Problem> {
     let limit = limit.map_or(PAGE, |limit| limit as usize);
@@ -67,15 +66,6 @@ pub(super) struct TaskCreated {
     id: String,
 }
 
-fn checked_message(message: Option<String>) -> Result<Option<String>, Problem> {
-    match message {
-        Some(text) if text.len() > MAX_MESSAGE => Err(Problem::too_large_because(format!(
-            "a message has at most {MAX_MESSAGE} bytes"
-        ))),
-        message => Ok(message),
-    }
-}
-
 /// Begin a task
 ///
 /// A request with the same `Idempotency-Key`, of the same key of the API, begins one task, as long as that task is kept.
@@ -97,30 +87,25 @@ fn checked_message(message: Option<String>) -> Result<Option<String>, Problem> {
 )]
 pub(super) async fn create(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<BeginTasks>,
     headers: HeaderMap,
     JsonBody(task): JsonBody<CreateTask>,
 ) -> Result<(StatusCode, Json<TaskCreated>), Problem> {
-    caller.needs(KeyScope::TasksWrite)?;
     let key = idempotency::key(&headers)?;
-    let user = task.user.unwrap_or_else(|| format!("key:{}", caller.key));
+    let user = task.user.unwrap_or_else(|| caller.person().to_owned());
     let request = TaskRequest {
         namespace: task.namespace.unwrap_or_default(),
         agent: task.agent,
         message: checked_message(task.message)?,
         parameters: task.parameters,
-        origin: json!({"by": "api", "user": user}),
+        origin: json!({"by": "api", "user": user, "caller": caller.person()}),
         user: User {
             id: user,
             email: task.email,
         },
         unasked: false,
     };
-    let engine = api.running_engine()?;
-    let id = match key.map(|key| idempotency::task(&caller, &key, &request)) {
-        Some(once) => engine.start_task_once(request, &once).await?,
-        None => engine.start_task(request).await?.id,
-    };
+    let id = operations::begin(&api, &caller, key.as_deref(), request).await?;
     Ok((StatusCode::CREATED, Json(TaskCreated { id })))
 }
 
@@ -162,10 +147,9 @@ pub(super) struct TaskList {
 )]
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadTasks>,
     Query(query): Query<ListTasks>,
 ) -> Result<Json<TaskList>, Problem> {
-    caller.needs(KeyScope::TasksRead)?;
     let limit = page(query.limit)?;
     let state = query.state.map(|word| {
         TaskState::from_word(&word).ok_or_else(|| {
@@ -174,6 +158,7 @@ pub(super) async fn list(
         })
     });
     let filter = TaskFilter {
+        namespaces: None,
         state: state.transpose()?,
         agent_namespace: query.namespace,
         agent_name: query.agent,
@@ -181,7 +166,7 @@ pub(super) async fn list(
         after: query.after,
         limit,
     };
-    let tasks = api.store.tasks(filter).await.map_err(store_problem)?;
+    let tasks = api.seen_by(&caller).tasks(filter).await?;
     let full = tasks.len() == limit;
     let next = tasks.last().filter(|_| full).map(|task| task.id.clone());
     let tasks = tasks.into_iter().map(Into::into).collect();
@@ -200,12 +185,11 @@ pub(super) async fn list(
 )]
 pub(super) async fn show(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadTasks>,
     Path(task): Path<String>,
 ) -> Result<Json<TaskDetailView>, Problem> {
-    caller.needs(KeyScope::TasksRead)?;
-    let task = review_answers::detail(api.store.as_ref(), &task).await;
-    Ok(Json(task.map_err(store_problem)?))
+    let detail = review_answers::detail(&api.seen_by(&caller), &task).await?;
+    Ok(Json(detail))
 }
 
 /// Remove a task that has ended, with everything about it
@@ -221,15 +205,15 @@ pub(super) async fn show(
 )]
 pub(super) async fn delete(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<OperateTasks>,
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.needs(KeyScope::TasksWrite)?;
-    let found = api.store.task(&task).await.map_err(store_problem)?;
+    let store = api.seen_by(&caller);
+    let found = store.task(&task).await?;
     if found.state != TaskState::Ended {
         return Err(Problem::conflict("the task has not ended; cancel it first"));
     }
-    api.store.delete_task(&task).await.map_err(store_problem)?;
+    store.delete_task(&task).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -264,19 +248,16 @@ pub(super) struct TurnList {
 )]
 pub(super) async fn turns(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ReadTasks>,
     Path(task): Path<String>,
     Query(query): Query<ListTurns>,
 ) -> Result<Json<TurnList>, Problem> {
-    caller.needs(KeyScope::TasksRead)?;
     let limit = page(query.limit)?;
     let from = query.from.unwrap_or(0);
     if from < 0 {
         return Err(Problem::bad_request("`from` is not negative"));
     }
-    api.store.task(&task).await.map_err(store_problem)?;
-    let turns = api.store.turns(&task, from, limit).await;
-    let turns = turns.map_err(store_problem)?;
+    let turns = api.seen_by(&caller).turns(&task, from, limit).await?;
     Ok(Json(TurnList {
         turns: turns.into_iter().map(Into::into).collect(),
     }))
@@ -324,20 +305,14 @@ pub(super) struct MessageAccepted {
 )]
 pub(super) async fn say(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<BeginTasks>,
     Path(task): Path<String>,
     headers: HeaderMap,
     JsonBody(say): JsonBody<NewMessage>,
 ) -> Result<(StatusCode, Json<MessageAccepted>), Problem> {
-    caller.needs(KeyScope::TasksWrite)?;
     let key = idempotency::key(&headers)?;
-    if say.message.is_empty() {
-        return Err(Problem::bad_request("`message` is empty"));
-    }
-    let message = checked_message(Some(say.message))?;
-    let engine = api.running_engine()?;
-    let received = engine.message(&task, message, say.parameters, key).await?;
-    let delivery = received.id();
+    let said = (say.message, say.parameters);
+    let delivery = operations::say(&api, &caller, &task, key, said).await?;
     Ok((StatusCode::ACCEPTED, Json(MessageAccepted { delivery })))
 }
 
@@ -350,9 +325,16 @@ pub(super) struct ReviewDecision {
     /// Why, or why not.
     #[serde(default)]
     reason: Option<String>,
+    /// Who answers, where the key may act for its users (`users:act`).
+    #[serde(default)]
+    #[schema(max_length = 200)]
+    user: Option<String>,
 }
 
 /// Approve or deny what a task asks about
+///
+/// `review(who)` in the manifest says who may: a person, `key:ID`, `group:NAME`, or anyone with the scope where it is empty.
+/// Whoever began the task or spoke to it may not, unless the manifest names them.
 #[utoipa::path(
     post, path = "/v1/tasks/{task}/reviews/{review}", tag = "tasks", security(("key" = [])),
     params(
@@ -370,19 +352,16 @@ pub(super) struct ReviewDecision {
 )]
 pub(super) async fn decide(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<ApproveTasks>,
     Path((task, review)): Path<(String, u64)>,
-    JsonBody(decide): JsonBody<ReviewDecision>,
+    JsonBody(decision): JsonBody<ReviewDecision>,
 ) -> Result<StatusCode, Problem> {
-    caller.needs(KeyScope::TasksWrite)?;
-    let about = json!({"by": caller.key, "reason": checked_message(decide.reason)?});
-    let decision = if decide.approve {
-        Decision::Approve
-    } else {
-        Decision::Deny
+    let answer = ReviewAnswer {
+        approve: decision.approve,
+        reason: decision.reason,
+        user: decision.user,
     };
-    let engine = api.running_engine()?;
-    engine.decide(&task, review, decision, about).await?;
+    operations::decide(&api, &caller, (&task, review), answer).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -399,11 +378,10 @@ pub(super) async fn decide(
 )]
 pub(super) async fn interrupt(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<OperateTasks>,
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.needs(KeyScope::TasksWrite)?;
-    api.running_engine()?.interrupt(&task).await?;
+    operations::interrupt(&api, &caller, &task).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -420,10 +398,9 @@ pub(super) async fn interrupt(
 )]
 pub(super) async fn cancel(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    May(caller, _): May<OperateTasks>,
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.needs(KeyScope::TasksWrite)?;
-    api.running_engine()?.cancel(&task).await?;
+    operations::cancel(&api, &caller, &task).await?;
     Ok(StatusCode::NO_CONTENT)
 }

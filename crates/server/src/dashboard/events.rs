@@ -9,8 +9,8 @@ use proofhouse_store::model::{EventFilter, EventSummary};
 use serde::Deserialize;
 
 use super::page::{Page, badge, json, link, older, table};
-use super::page_for;
-use crate::api::{Api, Caller, EventDetailView, Path, Query, moment, store_problem};
+use super::{admitted, page_of};
+use crate::api::{Api, Caller, EventDetailView, Path, Query, moment};
 use crate::keys::KeyScope;
 use crate::problem::Problem;
 
@@ -36,16 +36,23 @@ pub(super) async fn list(
     caller: Result<Caller, Problem>,
     query: Result<Query<EventQuery>, Problem>,
 ) -> Response {
-    page_for(caller, KeyScope::EventsRead, list_page(&api, query)).await
+    match admitted(caller, KeyScope::EventsRead) {
+        Ok(caller) => page_of(&caller, list_page(&api, &caller, query).await),
+        Err(answer) => *answer,
+    }
 }
 
-async fn list_page(api: &Api, query: Result<Query<EventQuery>, Problem>) -> Result<Page, Problem> {
+async fn list_page(
+    api: &Api,
+    caller: &Caller,
+    query: Result<Query<EventQuery>, Problem>,
+) -> Result<Page, Problem> {
     let filter = EventFilter {
         before: query.ok().and_then(|Query(query)| query.before),
         limit: PAGE_ROWS,
         ..EventFilter::default()
     };
-    let events = api.store.events(filter).await.map_err(store_problem)?;
+    let events = api.seen_by(caller).events(filter).await?;
     let last = events.last().filter(|_| events.len() == PAGE_ROWS);
     let next = last.map(|event| format!("/dashboard/events?before={}", event.id));
     let rows: Vec<Vec<Markup>> = events.iter().map(row).collect();
@@ -70,12 +77,19 @@ pub(super) async fn show(
     caller: Result<Caller, Problem>,
     event: Result<Path<i64>, Problem>,
 ) -> Response {
-    page_for(caller, KeyScope::EventsRead, show_page(&api, event)).await
+    match admitted(caller, KeyScope::EventsRead) {
+        Ok(caller) => page_of(&caller, show_page(&api, &caller, event).await),
+        Err(answer) => *answer,
+    }
 }
 
-async fn show_page(api: &Api, event: Result<Path<i64>, Problem>) -> Result<Page, Problem> {
+async fn show_page(
+    api: &Api,
+    caller: &Caller,
+    event: Result<Path<i64>, Problem>,
+) -> Result<Page, Problem> {
     let Path(id) = event?;
-    let detail = api.store.event(id).await.map_err(store_problem)?;
+    let detail = api.seen_by(caller).event(id).await?;
     let outcome = delivery_outcome(&detail.event.summary);
     let EventDetailView {
         event,

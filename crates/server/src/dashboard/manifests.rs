@@ -7,19 +7,24 @@ use axum::response::Response;
 use maud::{Markup, html};
 
 use super::page::{Page, badge, link, table};
-use super::page_for;
-use crate::api::{Api, Caller, ManifestView, TriggerView, store_problem};
+use super::{admitted, page_of};
+use crate::api::{Api, Caller, ManifestView, TriggerView};
 use crate::keys::KeyScope;
 use crate::problem::Problem;
 
 pub(super) async fn list(State(api): State<Arc<Api>>, caller: Result<Caller, Problem>) -> Response {
-    page_for(caller, KeyScope::ManifestsRead, list_page(&api)).await
+    match admitted(caller, KeyScope::ManifestsRead) {
+        Ok(caller) => page_of(&caller, list_page(&api, &caller).await),
+        Err(answer) => *answer,
+    }
 }
 
-async fn list_page(api: &Api) -> Result<Page, Problem> {
-    let starts = api.store.triggers().await.map_err(store_problem)?;
+async fn list_page(api: &Api, caller: &Caller) -> Result<Page, Problem> {
+    let store = api.seen_by(caller);
+    let starts = store.triggers().await?;
     let manifests = api.engine().manifests();
-    let files: Vec<ManifestView> = manifests.files.iter().map(ManifestView::of).collect();
+    let files = manifests.files.iter().filter_map(|file| store.file(file));
+    let files: Vec<ManifestView> = files.map(|file| ManifestView::of(&file)).collect();
     let file_rows: Vec<Vec<Markup>> = files.iter().map(file_row).collect();
     let start_rows: Vec<Vec<Markup>> = starts
         .into_iter()

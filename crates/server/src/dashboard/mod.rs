@@ -1,7 +1,9 @@
 //! The dashboard: pages without scripts about tasks, events and manifests, for people with a key.
 
+mod actions;
 mod events;
 mod manifests;
+mod oidc;
 mod page;
 mod sign_in;
 mod tasks;
@@ -25,6 +27,11 @@ pub(crate) fn router() -> Router<Arc<Api>> {
         .route("/", get(async || Redirect::to("/dashboard")))
         .route("/dashboard", get(tasks::list))
         .route("/dashboard/tasks/{task}", get(tasks::show))
+        .route(
+            "/dashboard/tasks/{task}/reviews/{review}",
+            post(actions::review),
+        )
+        .route("/dashboard/tasks/{task}/cancel", post(actions::cancel))
         .route("/dashboard/events", get(events::list))
         .route("/dashboard/events/{event}", get(events::show))
         .route("/dashboard/manifests", get(manifests::list))
@@ -33,6 +40,8 @@ pub(crate) fn router() -> Router<Arc<Api>> {
             get(sign_in::form).post(sign_in::sign_in),
         )
         .route("/dashboard/sign-out", post(sign_in::sign_out))
+        .route("/dashboard/oidc/begin", get(oidc::begin))
+        .route("/dashboard/oidc/callback", get(oidc::callback))
         .route("/dashboard/style.css", get(style))
 }
 
@@ -41,23 +50,26 @@ async fn style() -> impl IntoResponse {
     (form, include_str!("style.css"))
 }
 
-/// A page for somebody who may look at it; everybody else gets another answer, and the page is not made.
-async fn page_for(
-    caller: Result<Caller, Problem>,
-    scope: KeyScope,
-    page: impl Future<Output = Result<Page, Problem>>,
-) -> Response {
+/// Whoever may look at a page; everybody else gets another answer, and the page is not made.
+fn admitted(caller: Result<Caller, Problem>, scope: KeyScope) -> Result<Caller, Box<Response>> {
     match caller {
-        Ok(caller) if caller.may(scope) => match page.await {
-            Ok(page) => page.into_response(),
-            Err(problem) => error_page(&problem),
-        },
-        Ok(_) => {
+        Ok(caller) if caller.may(scope) => Ok(caller),
+        Ok(caller) => {
             let body = html! { p { "Your key lacks the scope " (scope.to_string()) "." } };
-            let page = Page::new("Not allowed", body);
-            (StatusCode::FORBIDDEN, page).into_response()
+            let page = Page::new("Not allowed", body).of(&caller);
+            Err(Box::new((StatusCode::FORBIDDEN, page).into_response()))
         }
-        Err(problem) if problem.status == 401 => Redirect::to("/dashboard/sign-in").into_response(),
+        Err(problem) if problem.status == 401 => {
+            Err(Box::new(Redirect::to("/dashboard/sign-in").into_response()))
+        }
+        Err(problem) => Err(Box::new(error_page(&problem))),
+    }
+}
+
+/// A page, or one that says what went wrong.
+fn page_of(caller: &Caller, page: Result<Page, Problem>) -> Response {
+    match page {
+        Ok(page) => page.of(caller).into_response(),
         Err(problem) => error_page(&problem),
     }
 }

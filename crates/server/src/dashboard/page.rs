@@ -6,11 +6,16 @@ use maud::{Markup, PreEscaped, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
+use crate::api::Caller;
+
 /// The longest JSON that a page shows of one thing.
 const MAX_SHOWN: usize = 20_000;
 
 /// What is written by its number in a piece of a path.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
+/// The name of the field with the token of a form.
+pub(super) const FORM_FIELD: &str = "form_token";
 
 /// The pages that every page links to.
 const SECTIONS: [(&str, &str); 3] = [
@@ -71,11 +76,20 @@ pub(super) fn older(href: Option<String>) -> Markup {
     html! { @if let Some(href) = href { p { a rel="next" href=(href) { "Older" } } } }
 }
 
+/// The field of a form that shows that it comes from a page of ours.
+pub(super) fn form_field(token: &str) -> Markup {
+    html! { input type="hidden" name=(FORM_FIELD) value=(token); }
+}
+
 /// A page that can be answered with.
 pub(super) struct Page {
     title: String,
     body: Markup,
     signed_in: bool,
+    /// The token of forms, where there is a session to sign out of.
+    token: Option<String>,
+    /// Where a browser goes on to by itself.
+    leads_to: Option<&'static str>,
 }
 
 impl Page {
@@ -84,7 +98,21 @@ impl Page {
             title: title.into(),
             body,
             signed_in: true,
+            token: None,
+            leads_to: None,
         }
+    }
+
+    /// A page that a browser leaves for another one.
+    pub(super) fn leading_to(mut self, path: &'static str) -> Self {
+        self.leads_to = Some(path);
+        self
+    }
+
+    /// The page as it is for whoever looks at it.
+    pub(super) fn of(mut self, caller: &Caller) -> Self {
+        self.token = caller.form_token();
+        self
     }
 
     /// A page for somebody who has not signed in.
@@ -103,6 +131,7 @@ impl Page {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
+                    @if let Some(path) = self.leads_to { meta http-equiv="refresh" content={ "0;url=" (path) }; }
                     title { (self.title) " · Proofhouse" }
                     link rel="icon" href="data:,";
                     link rel="stylesheet" href="/dashboard/style.css";
@@ -114,7 +143,11 @@ impl Page {
                         nav aria-label="Dashboard" {
                             @if self.signed_in {
                                 @for (href, name) in SECTIONS { a href=(href) { (name) } }
-                                form method="post" action="/dashboard/sign-out" { button { "Sign out" } }
+                                @if let Some(token) = &self.token {
+                                    form method="post" action="/dashboard/sign-out" {
+                                        (form_field(token)) button { "Sign out" }
+                                    }
+                                }
                             }
                         }
                     }

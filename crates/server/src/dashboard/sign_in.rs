@@ -5,35 +5,61 @@ use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use maud::html;
+use proofhouse_store::model::SessionKind;
 
+use super::actions::{FormFields, filled_in};
 use super::error_page;
-use super::page::Page;
-use crate::api::{Api, COOKIE, LIFETIME, cookie, recognise, whole};
-use crate::keys;
+use super::page::{FORM_FIELD, Page, form_field};
+use crate::api::{
+    Api, AuditNote, COOKIE, LIFETIME, SessionOwner, begin_session, cookie, form_token,
+    is_form_token, recognise, whole,
+};
+use crate::keys::{self, random_text};
 use crate::peer;
 use crate::problem::Problem;
 
 /// The most bytes of the form.
 const MAX_FORM: usize = 4 << 10;
+/// The cookie of whoever has not signed in yet: it makes the token of the form.
+const BEFORE: &str = "proofhouse_sign_in";
+/// How long the form may lie there.
+const BEFORE_SECONDS: u64 = 60 * 60;
 
-pub(super) async fn form() -> impl IntoResponse {
-    page(None)
+pub(super) async fn form(State(api): State<Arc<Api>>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    shown(&api, &parts, None)
 }
 
 /// The form, below a word about the last attempt if there was one.
-fn page(message: Option<&str>) -> Page {
+fn shown(api: &Api, parts: &Parts, message: Option<&str>) -> Response {
+    let held = cookie(parts, BEFORE).filter(|held| held.len() == 64 && held.is_ascii());
+    let held = match held.map(str::to_owned).map_or_else(random_text, Ok) {
+        Ok(held) => held,
+        Err(error) => return error_page(&Problem::unavailable(error.to_string())),
+    };
+    let with_provider = api.has_identity_provider();
     let body = html! {
-        @if let Some(message) = message { p { (message) } }
+        @if let Some(message) = message { p role="alert" { (message) } }
+        @if with_provider { p { a.button href="/dashboard/oidc/begin" { "Sign in with your organization" } } }
         form.sign-in method="post" action="/dashboard/sign-in" {
+            (form_field(&form_token(&held)))
             label for="key" { "API key" }
             input #key name="key" type="password" autocomplete="current-password" required autofocus;
             button { "Sign in" }
         }
-        p { "Make a key with: proofhouse keys create --scope admin" }
+        p { "Make a key with: proofhouse keys create --role admin" }
     };
-    Page::signed_out("Sign in", body)
+    let status = if message.is_some() {
+        StatusCode::UNAUTHORIZED
+    } else {
+        StatusCode::OK
+    };
+    let page = Page::signed_out("Sign in", body);
+    let cookies = set_cookie(api, (BEFORE, &held), BEFORE_SECONDS);
+    (status, cookies, page).into_response()
 }
 
 pub(super) async fn sign_in(
@@ -45,49 +71,85 @@ pub(super) async fn sign_in(
         return error_page(&Problem::too_many(wait.as_secs().max(1)));
     }
     let (parts, body) = request.into_parts();
+    let note = parts.extensions.get::<AuditNote>().cloned();
+    let note = note.unwrap_or_default();
     let form = match whole(&parts.headers, body, MAX_FORM).await {
-        Ok(form) => form,
+        Ok(form) => FormFields::of(&form),
         Err(problem) => return error_page(&problem),
     };
-    let key = url::form_urlencoded::parse(&form).find(|(name, _)| name == "key");
-    let key = key
-        .map(|(_, key)| key.trim().to_owned())
-        .unwrap_or_default();
-    match recognise(api.store.as_ref(), &key).await {
-        Ok(_) => {}
+    let token = form.get(FORM_FIELD).unwrap_or_default();
+    let held = cookie(&parts, BEFORE).unwrap_or_default();
+    if held.is_empty() || !is_form_token(held, token) {
+        return error_page(&Problem::forbidden(
+            "the form does not come from a page of this server, or is too old; load the page again",
+        ));
+    }
+    // From here on somebody tries a key, which is worth knowing whatever comes of it.
+    note.is_due();
+    let key = form.get("key").unwrap_or_default().trim();
+    match recognise(api.store.as_ref(), key).await {
+        Ok(caller) => drop(caller.noted(note)),
         Err(problem) if problem.status == 401 => {
-            return (
-                StatusCode::UNAUTHORIZED,
-                page(Some("This key is not known.")),
-            )
-                .into_response();
+            return shown(&api, &parts, Some("This key is not known."));
         }
         Err(problem) => return error_page(&problem),
     }
-    match api.sessions.begin(keys::hash(&key).unwrap_or_default()) {
+    let owner = SessionOwner::Key {
+        hash: keys::hash(key).unwrap_or_default(),
+    };
+    match begin_session(&api, &owner).await {
         Ok(id) => (
-            set_cookie(&api, &id, LIFETIME.as_secs()),
+            set_cookie(&api, (COOKIE, &id), LIFETIME.as_secs()),
             Redirect::to("/dashboard"),
         )
             .into_response(),
-        Err(error) => error_page(&Problem::unavailable(error.to_string())),
+        Err(problem) => error_page(&problem),
     }
 }
 
 pub(super) async fn sign_out(State(api): State<Arc<Api>>, request: Request) -> Response {
-    let (parts, _) = request.into_parts();
-    if let Some(id) = cookie(&parts) {
-        api.sessions.end(id);
+    let (parts, body) = request.into_parts();
+    let held = cookie(&parts, COOKIE).map(str::to_owned);
+    match filled_in(&api, Request::from_parts(parts, body)).await {
+        Ok(_) => {}
+        // Whoever is signed out already may well want to be.
+        Err(problem) if problem.status == 401 => {}
+        Err(problem) => return error_page(&problem),
     }
-    (set_cookie(&api, "", 0), Redirect::to("/dashboard/sign-in")).into_response()
+    if let Some(held) = held {
+        let ended = api
+            .store
+            .end_session(SessionKind::Dashboard, &keys::digest(&held))
+            .await;
+        if let Err(error) = ended {
+            return error_page(&crate::api::store_problem(error));
+        }
+    }
+    let cookies = set_cookie(&api, (COOKIE, ""), 0);
+    (cookies, Redirect::to("/dashboard/sign-in")).into_response()
 }
 
-/// The cookie: scripts cannot read it, pages elsewhere cannot make a browser send it, and where there is TLS it is never
+/// A cookie: scripts cannot read it, pages elsewhere cannot make a browser send it, and where there is TLS it is never
 /// sent without.
-fn set_cookie(api: &Api, id: &str, seconds: u64) -> HeaderMap {
-    let secure = if api.config.tls { "; Secure" } else { "" };
-    let text =
-        format!("{COOKIE}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+pub(super) fn set_cookie(api: &Api, (name, value): (&str, &str), seconds: u64) -> HeaderMap {
+    cookie_header(api, (name, value), seconds, "Strict")
+}
+
+/// The same, sent along when another site sends the browser back here with a link (`Lax`), or not (`Strict`).
+pub(super) fn cookie_header(
+    api: &Api,
+    (name, value): (&str, &str),
+    seconds: u64,
+    same_site: &str,
+) -> HeaderMap {
+    let secure = if api.is_reached_over_tls() {
+        "; Secure"
+    } else {
+        ""
+    };
+    let text = format!(
+        "{name}={value}; Path=/; HttpOnly; SameSite={same_site}; Max-Age={seconds}{secure}"
+    );
     let mut headers = HeaderMap::new();
     if let Ok(value) = text.parse() {
         headers.insert(header::SET_COOKIE, value);

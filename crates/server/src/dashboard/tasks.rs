@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::page::{Page, badge, json, link, older, table};
-use super::page_for;
-use crate::api::{Api, Caller, Path, Query, moment, store_problem};
+use super::{actions, admitted, page_of};
+use crate::api::{Api, Caller, Path, Query, answers, moment};
 use crate::keys::KeyScope;
 use crate::problem::Problem;
 
@@ -30,16 +30,23 @@ pub(super) async fn list(
     caller: Result<Caller, Problem>,
     query: Result<Query<TaskQuery>, Problem>,
 ) -> Response {
-    page_for(caller, KeyScope::TasksRead, list_page(&api, query)).await
+    match admitted(caller, KeyScope::TasksRead) {
+        Ok(caller) => page_of(&caller, list_page(&api, &caller, query).await),
+        Err(answer) => *answer,
+    }
 }
 
-async fn list_page(api: &Api, query: Result<Query<TaskQuery>, Problem>) -> Result<Page, Problem> {
+async fn list_page(
+    api: &Api,
+    caller: &Caller,
+    query: Result<Query<TaskQuery>, Problem>,
+) -> Result<Page, Problem> {
     let filter = TaskFilter {
         after: query.ok().and_then(|Query(query)| query.after),
         limit: PAGE_ROWS,
         ..TaskFilter::default()
     };
-    let tasks = api.store.tasks(filter).await.map_err(store_problem)?;
+    let tasks = api.seen_by(caller).tasks(filter).await?;
     let last = tasks.last().filter(|_| tasks.len() == PAGE_ROWS);
     let next = last.map(|task| {
         let after: String = url::form_urlencoded::byte_serialize(task.id.as_bytes()).collect();
@@ -67,22 +74,36 @@ pub(super) async fn show(
     caller: Result<Caller, Problem>,
     task: Result<Path<String>, Problem>,
 ) -> Response {
-    page_for(caller, KeyScope::TasksRead, show_page(&api, task)).await
+    match admitted(caller, KeyScope::TasksRead) {
+        Ok(caller) => page_of(&caller, show_page(&api, &caller, task).await),
+        Err(answer) => *answer,
+    }
 }
 
-async fn show_page(api: &Api, task: Result<Path<String>, Problem>) -> Result<Page, Problem> {
+async fn show_page(
+    api: &Api,
+    caller: &Caller,
+    task: Result<Path<String>, Problem>,
+) -> Result<Page, Problem> {
     let Path(id) = task?;
-    let task = api.store.task(&id).await.map_err(store_problem)?;
-    let turns = api
-        .store
-        .turns(&id, 0, MAX_TURNS)
-        .await
-        .map_err(store_problem)?;
-    let deliveries = api
-        .store
-        .deliveries(&id, None, PAGE_ROWS)
-        .await
-        .map_err(store_problem)?;
+    let store = api.seen_by(caller);
+    let task = store.task(&id).await?;
+    let turns = store.turns(&id, 0, MAX_TURNS).await?;
+    let deliveries = store.deliveries(&id, None, PAGE_ROWS).await?;
+    let answer_rows: Vec<Vec<Markup>> = answers(&deliveries)
+        .iter()
+        .map(|answer| {
+            let said = if answer.approve { "approved" } else { "denied" };
+            vec![
+                html! { (answer.review) },
+                badge(said),
+                html! { (answer.person.as_deref().or(answer.by.as_deref()).unwrap_or_default()) },
+                html! { (answer.reason.as_deref().unwrap_or_default()) },
+                html! { (answer.at) },
+            ]
+        })
+        .collect();
+    let answer_headings = ["Question", "Answer", "By", "Why", "When"];
     let rows: Vec<Vec<Markup>> = deliveries.iter().map(delivery_row).collect();
     let headings = ["Delivery", "Event", "Name", "State", "Why", "Turn"];
     let body = html! {
@@ -91,6 +112,8 @@ async fn show_page(api: &Api, task: Result<Path<String>, Problem>) -> Result<Pag
             ", since " (moment(task.created_at))
         }
         @if let Some(detail) = &task.detail { (json(detail)) }
+        (actions::forms(caller, &task))
+        @if !answer_rows.is_empty() { (table("Answers", &answer_headings, &answer_rows)) }
         h2 { "Turns" }
         ol.turns start="0" {
             @for turn in &turns {

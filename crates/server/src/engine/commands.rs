@@ -1,19 +1,15 @@
-//! What people want of a task: kept as deliveries, so that whichever process owns the task obeys.
-
-use std::sync::Arc;
+//! What people want of a task: kept in a queue of its own, so that whichever process owns the task obeys, whatever else
+//! waits for the task.
 
 use proofhouse_agent::task::Decision;
-use proofhouse_store::model::{
-    DeliveryRecord, DeliveryState, DirectDelivery, ReceiveOutcome, TaskState,
-};
+use proofhouse_store::model::{DeliveryRecord, DirectDelivery, ReceiveOutcome, TaskState};
 use proofhouse_store::{Result, StoreError};
 use serde_json::{Map, Value, json};
 
-use super::deliver::TaskSignal;
 use super::{Engine, EngineError, EngineShared};
 
-/// The newest deliveries of a task that are looked at; people do not want more at once.
-const NEWEST: usize = 64;
+/// Commands that are looked at, oldest first. Wanting the same twice is wanting it once, so there are hardly ever more.
+pub(super) const MAX_COMMANDS: usize = 64;
 
 /// Something that is not an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +21,8 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// What a delivery wants, and its id, unless it is an input.
+    /// What a command wants, and its id, if it can be understood.
     pub(super) fn of(delivery: &DeliveryRecord) -> Option<(i64, Self)> {
-        if delivery.event.is_some() {
-            return None;
-        }
         let control = match delivery.name.as_str() {
             "control.approve" | "control.deny" => Self::Decide {
                 review: delivery.body.get("review").and_then(Value::as_u64)?,
@@ -47,42 +40,13 @@ impl Control {
     }
 }
 
-/// Waits until a person wants something of a task that waits for one; `false` if this process lets go first.
-pub(super) async fn wait_for_control(
-    inner: &Arc<EngineShared>,
-    id: &str,
-    signal: &TaskSignal,
-) -> bool {
-    loop {
-        if let Ok(pending) = inner.store.pending(id, NEWEST).await
-            && pending
-                .iter()
-                .any(|delivery| Control::of(delivery).is_some())
-        {
-            return true;
-        }
-        tokio::select! {
-            () = signal.let_go.cancelled() => return false,
-            () = inner.stopping.cancelled() => return false,
-            () = signal.news.notified() => {}
-            () = tokio::time::sleep(inner.options.look) => {}
-        }
-    }
-}
-
-/// What people want of a task, oldest first. They are found among the newest deliveries, however many events
-/// wait before them.
+/// What people want of a task, in the order it is obeyed.
 pub(super) async fn pending_controls(
     inner: &EngineShared,
     id: &str,
 ) -> Result<Vec<(i64, Control)>> {
-    let newest = inner.store.deliveries(id, None, NEWEST).await?;
-    let pending = newest
-        .iter()
-        .filter(|delivery| delivery.state == DeliveryState::Pending);
-    let mut wanted: Vec<(i64, Control)> = pending.filter_map(Control::of).collect();
-    wanted.reverse();
-    Ok(wanted)
+    let pending = inner.store.commands(id, MAX_COMMANDS).await?;
+    Ok(pending.iter().filter_map(Control::of).collect())
 }
 
 impl Engine {
@@ -100,10 +64,29 @@ impl Engine {
         parameters: Map<String, Value>,
         key: Option<String>,
     ) -> Result<ReceiveOutcome, EngineError> {
-        let body = json!({"message": message, "parameters": parameters});
+        self.message_by(task, message, parameters, key, None).await
+    }
+
+    /// The same; who says it is kept with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::message`].
+    pub async fn message_by(
+        &self,
+        task: &str,
+        message: Option<String>,
+        parameters: Map<String, Value>,
+        key: Option<String>,
+        by: Option<&str>,
+    ) -> Result<ReceiveOutcome, EngineError> {
+        let mut body = json!({"message": message, "parameters": parameters});
+        if let Some(by) = by {
+            body["by"] = by.into();
+        }
         // Other deliveries have keys of ours, which nobody may take.
         let key = key.map(|key| format!("said:{key}"));
-        let received = self.tell(task, "message", body.clone(), key).await?;
+        let received = self.say(task, "message", body.clone(), key).await?;
         if let ReceiveOutcome::Duplicate(id) = received {
             let known = self.delivery(task, id).await?;
             if known.body != as_stored(&body) {
@@ -197,6 +180,19 @@ impl Engine {
         found.ok_or_else(|| EngineError::NotFound(format!("delivery {id}")))
     }
 
+    /// Keeps an input for a task.
+    async fn say(
+        &self,
+        task: &str,
+        name: &str,
+        body: Value,
+        key: Option<String>,
+    ) -> Result<ReceiveOutcome, EngineError> {
+        let input = direct(name, body, key);
+        self.kept(task, self.inner.store.deliver(task, input).await)
+    }
+
+    /// Keeps a command to a task.
     async fn tell(
         &self,
         task: &str,
@@ -204,12 +200,16 @@ impl Engine {
         body: Value,
         key: Option<String>,
     ) -> Result<ReceiveOutcome, EngineError> {
-        let delivery = DirectDelivery {
-            key,
-            name: name.to_owned(),
-            body,
-        };
-        let received = self.inner.store.deliver(task, delivery).await;
+        let command = direct(name, body, key);
+        self.kept(task, self.inner.store.command(task, command).await)
+    }
+
+    /// Tells whoever works on a task that something was kept for it.
+    fn kept(
+        &self,
+        task: &str,
+        received: Result<ReceiveOutcome>,
+    ) -> Result<ReceiveOutcome, EngineError> {
         let received = received.map_err(|error| match error {
             StoreError::Conflict(_) => EngineError::Conflict(format!("task `{task}` has ended")),
             error => error.into(),
@@ -218,6 +218,14 @@ impl Engine {
             self.inner.wake_deliverer.notify_one();
         }
         Ok(received)
+    }
+}
+
+fn direct(name: &str, body: Value, key: Option<String>) -> DirectDelivery {
+    DirectDelivery {
+        key,
+        name: name.to_owned(),
+        body,
     }
 }
 

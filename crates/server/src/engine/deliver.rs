@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use proofhouse_store::model::{ClaimedTask, WakeRules};
 use proofhouse_wire::sync::lock;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tracing::Instrument as _;
 
 use super::EngineShared;
+use super::held_leases::LeaseGuard;
 use super::leased_task;
 
 /// Tasks that are taken at once.
-const BATCH: usize = 16;
+const BATCH: usize = 64;
 /// Tasks that are woken at once.
 const MAX_WOKEN: usize = 1_000;
 
@@ -38,8 +38,6 @@ impl Drop for Sleeping<'_> {
 /// How a worker is told something.
 #[derive(Debug)]
 pub(super) struct TaskSignal {
-    /// When the work began: a heartbeat from before that knows nothing of it.
-    begun: Instant,
     /// Something may be pending.
     pub(super) news: Notify,
     /// The lease is gone, or this process is about to stop: let go at once.
@@ -47,18 +45,24 @@ pub(super) struct TaskSignal {
 }
 
 impl ActiveTasks {
-    pub(super) fn add(&self, task: &str) -> Arc<TaskSignal> {
+    /// Notes that a task has a worker, until what this returns is dropped.
+    fn add(inner: &Arc<EngineShared>, task: &str, guard: &LeaseGuard) -> ActiveTask {
         let signal = Arc::new(TaskSignal {
-            begun: Instant::now(),
             news: Notify::new(),
-            let_go: proofhouse_wire::CancellationToken::new(),
+            let_go: guard.lost().clone(),
         });
-        self.lock().insert(task.to_owned(), Arc::clone(&signal));
-        signal
+        let mut tasks = inner.working.lock();
+        tasks.insert(task.to_owned(), Arc::clone(&signal));
+        inner.counts().working.inc();
+        ActiveTask {
+            inner: Arc::clone(inner),
+            task: task.to_owned(),
+            signal,
+        }
     }
 
     /// Forgets a worker, unless the task has another one by now.
-    pub(super) fn remove(&self, task: &str, signal: &Arc<TaskSignal>) {
+    fn remove(&self, task: &str, signal: &Arc<TaskSignal>) {
         let mut tasks = self.lock();
         if tasks
             .get(task)
@@ -80,18 +84,6 @@ impl ActiveTasks {
         }
     }
 
-    /// Lets go of every task from before this time that this does not hold for, and returns how many there were.
-    pub(super) fn retain(&self, since: Instant, keep: impl Fn(&str) -> bool) -> u64 {
-        let mut count = 0;
-        for (task, signal) in self.lock().iter() {
-            if signal.begun < since && !keep(task) && !signal.let_go.is_cancelled() {
-                signal.let_go.cancel();
-                count += 1;
-            }
-        }
-        count
-    }
-
     pub(super) fn sleep(&self) -> Sleeping<'_> {
         self.sleeping.fetch_add(1, Ordering::Relaxed);
         Sleeping(&self.sleeping)
@@ -106,11 +98,26 @@ impl ActiveTasks {
     }
 }
 
+/// A task that has a worker here, for as long as this lives, however the worker ends.
+struct ActiveTask {
+    inner: Arc<EngineShared>,
+    task: String,
+    signal: Arc<TaskSignal>,
+}
+
+impl Drop for ActiveTask {
+    fn drop(&mut self) {
+        self.inner.working.remove(&self.task, &self.signal);
+        self.inner.counts().working.dec();
+        // Its slot is free.
+        self.inner.wake_deliverer.notify_one();
+    }
+}
+
 /// Takes tasks until the engine stops.
 pub(super) async fn run(inner: Arc<EngineShared>) {
-    let slots = Arc::new(Semaphore::new(inner.options.workers.max(1)));
     loop {
-        let free = slots.available_permits().min(BATCH);
+        let free = inner.slots.available_permits().min(BATCH);
         if free > 0 {
             let wake = WakeRules {
                 waiting: true,
@@ -122,10 +129,10 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
                 Ok(claimed) => {
                     let is_full = claimed.len() == free;
                     for task in claimed {
-                        let slot = Arc::clone(&slots).try_acquire_owned().ok();
+                        let slot = Arc::clone(&inner.slots).try_acquire_owned().ok();
                         work(&inner, slot, task);
                     }
-                    if is_full {
+                    if is_full && !inner.stopping.is_cancelled() {
                         continue;
                     }
                 }
@@ -134,6 +141,7 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
         }
         wake_sleepers(&inner).await;
         tokio::select! {
+            biased;
             () = inner.stopping.cancelled() => return,
             () = inner.wake_deliverer.notified() => {}
             () = tokio::time::sleep(inner.options.look) => {}
@@ -155,18 +163,13 @@ async fn wake_sleepers(inner: &EngineShared) {
 }
 
 fn work(inner: &Arc<EngineShared>, slot: Option<OwnedSemaphorePermit>, claimed: ClaimedTask) {
-    let signal = inner.working.add(&claimed.task.id);
-    inner.counts().working.inc();
-    let inner = Arc::clone(inner);
+    let guard = inner.leases.hold(&claimed.lease);
+    let active = ActiveTasks::add(inner, &claimed.task.id, &guard);
     let tracker = inner.tracker.clone();
     tracker.spawn(async move {
-        let id = claimed.task.id.clone();
-        let span = tracing::info_span!("task.work", task = %id, agent = %claimed.task.agent_name);
-        let working = leased_task::work(&inner, claimed, &signal, slot);
+        let task = &claimed.task;
+        let span = tracing::info_span!("task.work", task = %task.id, agent = %task.agent_name);
+        let working = leased_task::work(&active.inner, claimed, &active.signal, guard, slot);
         working.instrument(span).await;
-        inner.working.remove(&id, &signal);
-        inner.counts().working.dec();
-        // Something may have come while the task was let go of.
-        inner.wake_deliverer.notify_one();
     });
 }

@@ -293,7 +293,7 @@ impl Engine {
         payload: &Value,
         signed: &Signatures<'_>,
     ) -> Option<(String, Millis)> {
-        let configured = self.inner.options.webhooks.source(name);
+        let configured = self.inner.options.webhook_source(name);
         let choice = configured.map(|source| source.dedupe).unwrap_or_default();
         let found = webhook::identify(delivery, payload, signed.scheme(), choice)?;
         let window = Millis::try_from(found.window.as_millis()).unwrap_or(Millis::MAX);

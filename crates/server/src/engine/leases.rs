@@ -1,68 +1,83 @@
-//! The heartbeat: renews every lease of this process, and lets go of tasks whose lease has moved.
+//! The heartbeat: renews the leases that workers of this process hold, lets go of those that have moved, and releases what
+//! nobody works on until that is known.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use proofhouse_store::model::{LeaseKind, Retention};
 use tokio::time::Instant;
 
 use super::EngineShared;
 
 /// Heartbeats per lease: two may be missed.
 const BEATS: u32 = 3;
-/// Heartbeats between two looks for what is old enough to be removed.
-const SWEEP_EVERY: u32 = 120;
+/// The pauses between tries to release something: they double from the first up to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LAST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Beats until the engine has stopped altogether.
 pub(super) async fn run(inner: Arc<EngineShared>) {
     let lease = inner.options.lease();
     let mut last = Instant::now();
-    let mut beats: u32 = 0;
     loop {
         tokio::select! {
+            biased;
             () = inner.finished.cancelled() => return,
             () = tokio::time::sleep(lease / BEATS) => {}
         }
-        let lease_ms = inner.options.lease_ms();
         let begun = Instant::now();
-        match inner.store.renew_all(&inner.owner, lease_ms).await {
-            Ok(leases) => {
+        let worked_on = inner.leases.worked_on();
+        let renewed = inner
+            .store
+            .renew(&inner.owner, inner.options.lease_ms(), worked_on);
+        let lost = match renewed.await {
+            Ok(renewal) => {
                 last = Instant::now();
-                let ours: BTreeSet<&str> = leases
-                    .iter()
-                    .filter(|lease| lease.kind == LeaseKind::Task)
-                    .map(|lease| lease.name.as_str())
-                    .collect();
-                let lost = inner.working.retain(begun, |task| ours.contains(task));
-                inner.counts().lease_losses.inc_by(lost);
+                if renewal.orphans > 0 {
+                    let orphans = renewal.orphans;
+                    tracing::warn!(owner = %inner.owner, orphans, "released leases that nobody worked on");
+                    inner.counts().lease_orphans.inc_by(orphans);
+                    inner.wake_deliverer.notify_one();
+                }
+                inner.leases.lose_others(begun, &renewal.kept)
             }
             Err(error) => {
                 inner.log_store_error("leases cannot be renewed", &error);
-                if last.elapsed() >= lease {
-                    // Others may have taken everything by now.
-                    let lost = inner.working.retain(begun, |_| false);
-                    inner.counts().lease_losses.inc_by(lost);
+                if last.elapsed() < lease {
+                    continue;
                 }
+                // Others may have taken everything by now.
+                inner.leases.lose_others(begun, &[])
             }
-        }
-        beats = beats.wrapping_add(1);
-        if beats % SWEEP_EVERY == 1 {
-            sweep(&inner).await;
-        }
+        };
+        inner.counts().lease_losses.inc_by(lost);
     }
 }
 
-/// Removes what is old, in one process at a time.
-async fn sweep(inner: &EngineShared) {
-    let lease_ms = inner.options.lease_ms();
-    let duty = inner
-        .store
-        .acquire(LeaseKind::Duty, "retention", &inner.owner, lease_ms);
-    let Ok(Some(lease)) = duty.await else {
-        return;
-    };
-    if let Err(error) = inner.store.sweep(Retention::default()).await {
-        inner.log_store_error("what is old cannot be removed", &error);
+/// Releases what workers leave behind, until the engine has stopped altogether. Whatever cannot be released is tried again.
+pub(super) async fn release(inner: Arc<EngineShared>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let waiting = tokio::select! {
+            biased;
+            () = inner.finished.cancelled() => return,
+            waiting = inner.leases.next_to_release() => waiting,
+        };
+        match inner.store.release_each(waiting.clone()).await {
+            Ok(()) => {
+                pause = FIRST_PAUSE;
+                inner.leases.released(&waiting);
+                // Something may have come while the tasks were let go of.
+                inner.wake_deliverer.notify_one();
+            }
+            Err(error) => {
+                inner.log_store_error("leases cannot be released yet", &error);
+                tokio::select! {
+                    biased;
+                    () = inner.finished.cancelled() => return,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                pause = LAST_PAUSE.min(pause * 2);
+            }
+        }
     }
-    let _ = inner.store.release(lease.held()).await;
 }

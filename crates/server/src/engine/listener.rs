@@ -42,7 +42,7 @@ pub(super) async fn of(
         tool: Arc::clone(&compiled.tool),
         parameters,
         context,
-        environment: inner.options.environment.clone().with(Root::Agent, agent),
+        environment: inner.options.call_environment().with(Root::Agent, agent),
         cancel: inner.deadline.child_token(),
     }))
 }

@@ -14,9 +14,9 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::receive::webhook::WebhookKeys;
 use tokio::sync::mpsc;
 
-use super::EngineShared;
 use super::manifests::{LoadedFile, ManifestProblem, ManifestSnapshot};
 use super::options::EngineOptions;
+use super::{EngineError, EngineShared};
 
 /// The largest file of manifests.
 const MAX_FILE_BYTES: u64 = 2 << 20;
@@ -48,6 +48,8 @@ pub(super) struct Loader {
     files: BTreeMap<String, File>,
     /// What could not be read the last time.
     unread: Vec<ManifestProblem>,
+    /// How often the operator's configuration had changed then.
+    setup: u64,
     version: u64,
 }
 
@@ -89,6 +91,8 @@ impl Loader {
             .retain(|name, _| texts.contains_key(name) || is_unread(name));
         let mut changed =
             self.version == 0 || self.files.len() != before || self.unread != problems;
+        let setup = options.setup_version();
+        changed |= setup != std::mem::replace(&mut self.setup, setup);
         self.unread.clone_from(&problems);
         for (name, text) in texts {
             let file = self.files.entry(name.clone()).or_default();
@@ -179,8 +183,8 @@ fn holds(bundle: &Bundle) -> Vec<(String, String, String)> {
 
 /// Warns of a tool whose webhooks anybody can send.
 fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<ManifestProblem> {
-    let source = options.webhooks.source(&tool.name);
-    let keys = WebhookKeys::of_tool(tool, source, &options.environment);
+    let source = options.webhook_source(&tool.name);
+    let keys = WebhookKeys::of_tool(tool, source.as_ref(), &options.call_environment());
     let is_webhook = |event: &ToolEvent| matches!(event.receive, Receive::Webhook(_));
     let is_open = !options.strict && tool.events.iter().any(is_webhook) && keys.accepts_unsigned();
     is_open.then(|| ManifestProblem {
@@ -324,6 +328,29 @@ pub(super) fn count(inner: &EngineShared, snapshot: &ManifestSnapshot) {
     inner.counts().manifests(problems, is_known);
 }
 
+/// Reads the manifests for the first time.
+pub(super) async fn first(
+    source: &ManifestSource,
+    options: &EngineOptions,
+) -> Result<(Loader, Option<ManifestSnapshot>), EngineError> {
+    let load = |source: &ManifestSource, options: &EngineOptions| {
+        let mut loader = Loader::default();
+        let snapshot = loader.load(source, options);
+        (loader, snapshot)
+    };
+    match source {
+        // There is nothing to wait for.
+        ManifestSource::Fixed(_) => Ok(load(source, options)),
+        ManifestSource::Directory(_) => {
+            let (source, options) = (source.clone(), options.clone());
+            let loaded = tokio::task::spawn_blocking(move || load(&source, &options));
+            loaded
+                .await
+                .map_err(|error| EngineError::Unavailable(error.to_string()))
+        }
+    }
+}
+
 /// Reads again whenever something changes, until the engine stops.
 pub(super) async fn run(inner: Arc<EngineShared>, mut loader: Loader) {
     let ManifestSource::Directory(directory) = &inner.source else {
@@ -361,8 +388,10 @@ pub(super) async fn run(inner: Arc<EngineShared>, mut loader: Loader) {
             count(&inner, &inner.manifests.current());
         }
         tokio::select! {
+            biased;
             () = inner.stopping.cancelled() => return,
             _ = changes.recv(), if watcher.is_ok() => tokio::time::sleep(SETTLE).await,
+            () = inner.options.reconfigured() => {}
             () = tokio::time::sleep(RESCAN) => {}
         }
     }

@@ -104,14 +104,15 @@ impl ManifestSnapshot {
         options: &EngineOptions,
     ) -> Self {
         let mut tools = BTreeMap::new();
+        let environment = options.call_environment();
         for tool in catalog.tools() {
             let filters = tool.events.iter();
             let filters = filters.map(|event| (event.name.clone(), CompiledFilter::of(event)));
-            let source = options.webhooks.source(&tool.name);
+            let source = options.webhook_source(&tool.name);
             let compiled = CompiledTool {
                 types: ParameterTypes::of(tool),
                 filters: filters.collect(),
-                keys: WebhookKeys::of_tool(tool, source, &options.environment),
+                keys: WebhookKeys::of_tool(tool, source.as_ref(), &environment),
                 tool: Arc::clone(tool),
             };
             // The first one of a name is the one that references find.
@@ -120,14 +121,15 @@ impl ManifestSnapshot {
         let mut sources = BTreeMap::new();
         for trigger in catalog.triggers() {
             let kind = &trigger.source.kind;
-            let keys = options.webhooks.source(kind).map(WebhookKeys::of_source);
+            let source = options.webhook_source(kind);
+            let keys = source.as_ref().map(WebhookKeys::of_source);
             sources
                 .entry(kind.clone())
                 .or_insert_with(|| keys.unwrap_or_default());
         }
         Self {
             version,
-            host: (options.host)(catalog),
+            host: options.host_of(catalog),
             files,
             tools,
             sources,

@@ -15,6 +15,8 @@
 mod channels;
 mod commands;
 mod deliver;
+mod feed;
+mod held_leases;
 mod idempotency;
 mod ingest;
 mod journal;
@@ -26,11 +28,13 @@ mod manifests;
 mod new_task;
 mod options;
 mod polls;
+mod progress;
 mod pushed;
 mod route;
 mod routing_counts;
 mod schedules;
 mod signatures;
+mod sweeps;
 mod tracker;
 mod watch;
 
@@ -40,24 +44,37 @@ use std::time::Duration;
 use proofhouse_store::model::{TaskRecord, TriggerKey, TriggerKind};
 use proofhouse_store::{Store, StoreError};
 use proofhouse_wire::CancellationToken;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, Semaphore, broadcast};
 
+pub(crate) use feed::TaskFollower;
 pub use idempotency::Idempotency;
 pub use ingest::{WebhookOutcome, WebhookRefusal};
 pub use load::ManifestSource;
 pub use manifests::{LoadedFile, ManifestProblem, ManifestSnapshot, Manifests};
 pub use new_task::TaskRequest;
-pub use options::{EngineClock, EngineOptions, HostFactory, MAX_LEASE, MIN_LEASE};
+pub use options::{
+    EngineClock, EngineOptions, EngineRetention, HostFactory, MAX_LEASE, MIN_LEASE, OperatorSetup,
+    RandomSource,
+};
+pub use progress::EngineProgress;
 pub use watch::{TaskUpdate, TaskWatch};
 
 use crate::metrics::engine::{EngineMetrics, TaskStarter};
 use deliver::ActiveTasks;
-use load::Loader;
+use feed::ChangeFeed;
+use held_leases::HeldLeases;
+use progress::IdleLeases;
 use tracker::WorkerSet;
 use watch::TaskChanges;
 
+/// Tasks that may work at the same time at most, whatever the options say.
+const MAX_WORKERS: usize = 10_000;
+/// Tasks that may stay in memory without working, for each that may work.
+const LINGERING: usize = 4;
 /// How long handing over may take after the time for finishing is over.
 const HAND_OVER: Duration = Duration::from_secs(5);
+/// The pause between two tries to release everything at the end.
+const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why the engine does not do something.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -101,12 +118,21 @@ pub(crate) struct EngineShared {
     options: EngineOptions,
     owner: String,
     hub: TaskChanges,
+    feed: ChangeFeed,
     working: ActiveTasks,
+    leases: HeldLeases,
+    idle_leases: IdleLeases,
     opening: channels::InProgress,
     arriving: ingest::PendingWebhooks,
     tracker: WorkerSet,
+    /// One per task that works.
+    slots: Arc<Semaphore>,
+    /// One per task that stays in memory for a while, in case something comes for it.
+    lingering: Arc<Semaphore>,
     wake_router: Notify,
     wake_deliverer: Notify,
+    /// Others should be asked instead.
+    draining: CancellationToken,
     /// Nothing new is begun.
     stopping: CancellationToken,
     /// What is under way is handed over.
@@ -147,32 +173,32 @@ impl Engine {
             options.set_clock(store.now().await?);
         }
         let owner = if options.owner.is_empty() {
-            new_task::random_id("process")?
+            new_task::random_id(&options, "process")?
         } else {
             options.owner.clone()
         };
-        let (read, given) = (source.clone(), options.clone());
-        let loaded = tokio::task::spawn_blocking(move || {
-            let mut loader = Loader::default();
-            let snapshot = loader.load(&read, &given);
-            (loader, snapshot)
-        });
-        let (loader, snapshot) = loaded
-            .await
-            .map_err(|error| EngineError::Unavailable(error.to_string()))?;
+        let (loader, snapshot) = load::first(&source, &options).await?;
         let snapshot = snapshot
             .ok_or_else(|| EngineError::Unavailable("the manifests cannot be read".to_owned()))?;
+        let feed = ChangeFeed::default();
+        let workers = options.workers.clamp(1, MAX_WORKERS);
         let inner = Arc::new(EngineShared {
             store,
             manifests: Manifests::new(snapshot),
             source,
             options,
             owner,
-            hub: TaskChanges::default(),
+            hub: TaskChanges::new(&feed),
+            feed,
             working: ActiveTasks::default(),
+            leases: HeldLeases::default(),
+            idle_leases: IdleLeases::default(),
+            draining: CancellationToken::new(),
             opening: channels::InProgress::default(),
             arriving: ingest::PendingWebhooks::default(),
             tracker: WorkerSet::default(),
+            slots: Arc::new(Semaphore::new(workers)),
+            lingering: Arc::new(Semaphore::new(workers * LINGERING)),
             wake_router: Notify::new(),
             wake_deliverer: Notify::new(),
             stopping: CancellationToken::new(),
@@ -187,8 +213,11 @@ impl Engine {
         tracker.spawn(channels::run(Arc::clone(&inner)));
         tracker.spawn(schedules::run(Arc::clone(&inner)));
         tracker.spawn(load::run(Arc::clone(&inner), loader));
-        // It beats on while the others finish.
+        tracker.spawn(feed::run(Arc::clone(&inner)));
+        tracker.spawn(sweeps::run(Arc::clone(&inner)));
+        // These go on while the others finish.
         tokio::spawn(leases::run(Arc::clone(&inner)));
+        tokio::spawn(leases::release(Arc::clone(&inner)));
         Ok(Self { inner })
     }
 
@@ -208,6 +237,11 @@ impl Engine {
     #[must_use]
     pub fn manifests(&self) -> Arc<ManifestSnapshot> {
         self.inner.manifests.current()
+    }
+
+    /// Uses what the operator configures now. Tasks that are at work keep what they began with.
+    pub fn reconfigure(&self, setup: OperatorSetup) {
+        self.inner.options.reconfigure(setup);
     }
 
     /// Tasks that this process works on right now.
@@ -248,8 +282,8 @@ impl Engine {
     ///
     /// Returns an error when there is no such agent, when the input does not fit, or when it cannot be kept.
     pub async fn start_task(&self, request: TaskRequest) -> Result<TaskRecord, EngineError> {
-        self.start_task_as(new_task::random_id("task")?, request)
-            .await
+        let id = new_task::random_id(&self.inner.options, "task")?;
+        self.start_task_as(id, request).await
     }
 
     /// Starts a task with this id.
@@ -307,8 +341,13 @@ impl Engine {
             }
         }
         inner.finished.cancel();
-        if let Err(error) = inner.store.release_all(&inner.owner).await {
-            inner.log_store_error("leases are left to run out", &error);
+        let began = tokio::time::Instant::now();
+        while let Err(error) = inner.store.release_all(&inner.owner).await {
+            if began.elapsed() >= HAND_OVER {
+                inner.log_store_error("leases are left to run out", &error);
+                break;
+            }
+            tokio::time::sleep(RELEASE_PAUSE).await;
         }
     }
 }

@@ -6,7 +6,6 @@ use proofhouse_agent::task::{TaskOptions, User};
 use proofhouse_manifest::{Agent, Receive};
 use proofhouse_store::model::{AllowEntry, DirectDelivery, NewInterest, NewPoll, NewTask};
 use proofhouse_tools::receive::timeout::{effective_timeout, is_included};
-use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Map, Value, json};
 
 use super::EngineError;
@@ -66,7 +65,7 @@ pub(super) fn build(
     options: &EngineOptions,
     request: TaskRequest,
 ) -> Result<NewTask, EngineError> {
-    build_as(random_id("task")?, snapshot, options, request)
+    build_as(random_id(options, "task")?, snapshot, options, request)
 }
 
 /// The row of a new task with this id.
@@ -175,7 +174,7 @@ fn listening(
                 polls.push(NewPoll {
                     tool: tool.clone(),
                     event: event.name.clone(),
-                    due_in_ms: chance(FIRST_POLL_SPREAD_MS),
+                    due_in_ms: chance(options, FIRST_POLL_SPREAD_MS),
                 });
             }
         }
@@ -184,11 +183,12 @@ fn listening(
 }
 
 /// A name that nobody can guess.
-pub(super) fn random_id(prefix: &str) -> Result<String, EngineError> {
+pub(super) fn random_id(options: &EngineOptions, prefix: &str) -> Result<String, EngineError> {
     let mut bytes = [0_u8; 16];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled
-        .map_err(|_| EngineError::Unavailable("the system gives no random numbers".to_owned()))?;
+    if !(options.random)(&mut bytes) {
+        let message = "the system gives no random numbers".to_owned();
+        return Err(EngineError::Unavailable(message));
+    }
     Ok(bytes.iter().fold(format!("{prefix}-"), |mut id, byte| {
         let _ = write!(id, "{byte:02x}");
         id
@@ -196,10 +196,11 @@ pub(super) fn random_id(prefix: &str) -> Result<String, EngineError> {
 }
 
 /// A random number below this.
-pub(super) fn chance(below: i64) -> i64 {
+pub(super) fn chance(options: &EngineOptions, below: i64) -> i64 {
     let mut bytes = [0_u8; 4];
-    match SystemRandom::new().fill(&mut bytes) {
-        Ok(()) => i64::from(u32::from_le_bytes(bytes)) % below.max(1),
-        Err(_) => 0,
+    if (options.random)(&mut bytes) {
+        i64::from(u32::from_le_bytes(bytes)) % below.max(1)
+    } else {
+        0
     }
 }

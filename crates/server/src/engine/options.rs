@@ -1,16 +1,20 @@
 //! What an engine is opened with.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use proofhouse_agent::task::Host;
 use proofhouse_manifest::Catalog;
-use proofhouse_store::model::Millis;
+use proofhouse_store::model::{Millis, Retention};
 use proofhouse_tools::http::HttpClient;
-use proofhouse_tools::operator::WebhookConfig;
+use proofhouse_tools::operator::{WebhookConfig, WebhookSource};
 use proofhouse_tools::receive::webhook::PayloadLimits;
 use proofhouse_tools::runtime::Environment;
+use proofhouse_wire::sync::{read, write};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::sync::Notify;
 
 use crate::metrics::Metrics;
 
@@ -25,8 +29,51 @@ const WORTH_TELLING: u64 = 5_000;
 /// Tells the time. Lease times are counted by the store's clock, not by this one.
 pub type EngineClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// Fills bytes with random numbers that nobody can guess; whether it could.
+pub type RandomSource = Arc<dyn Fn(&mut [u8]) -> bool + Send + Sync>;
+
 /// Makes a host of tasks for manifests; asked again whenever they change.
 pub type HostFactory = Arc<dyn Fn(Catalog) -> Host + Send + Sync>;
+
+/// What the operator configures, which may change while the engine runs.
+#[derive(Clone)]
+pub struct OperatorSetup {
+    /// Makes the host of tasks.
+    pub host: HostFactory,
+    /// What the calls of polls and subscriptions know.
+    pub environment: Environment,
+    /// Sends the calls of polls and subscriptions.
+    pub client: Arc<HttpClient>,
+    /// How webhooks are signed.
+    pub webhooks: WebhookConfig,
+}
+
+/// What took the place of what the engine was opened with.
+#[derive(Default)]
+struct ChangedSetup {
+    setup: RwLock<Option<Arc<OperatorSetup>>>,
+    version: AtomicU64,
+    told: Notify,
+}
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineRetention {
+    /// How long a task that is finished stays idle before it ends; never if there is no time. A task that still listens to
+    /// something is not finished.
+    pub idle_tasks_ms: Option<Millis>,
+    /// When rows are removed.
+    pub rows: Retention,
+}
+
+impl Default for EngineRetention {
+    fn default() -> Self {
+        Self {
+            idle_tasks_ms: Some(30 * 24 * 60 * 60 * 1000),
+            rows: Retention::default(),
+        }
+    }
+}
 
 /// What an engine is opened with.
 #[derive(Clone)]
@@ -57,15 +104,24 @@ pub struct EngineOptions {
     pub look: Duration,
     /// How long a task may wait for a person before it is put away; it goes on when the person answers.
     pub park: Duration,
+    /// How long things are kept.
+    pub retention: EngineRetention,
+    /// How often it is looked for what is finished or old.
+    pub sweep_every: Duration,
+    /// How long acknowledged work may wait before this process is not ready any more.
+    pub max_lag: Duration,
     /// The most that any task listens after its last activity, if the operator says so.
     pub max_timeout: Option<Duration>,
     /// Where it counts what it does.
     pub metrics: Arc<Metrics>,
     /// Tells the time.
     pub clock: EngineClock,
+    /// Where random numbers come from.
+    pub random: RandomSource,
     /// Whether that clock is set by the store's when the engine is opened. Processes on several machines then agree about
     /// when a task was last active and when a schedule is due, however their own clocks are set.
     pub by_store_clock: bool,
+    changed: Arc<ChangedSetup>,
 }
 
 impl EngineOptions {
@@ -86,10 +142,15 @@ impl EngineOptions {
             idle_tools: Duration::from_secs(900),
             look: Duration::from_millis(500),
             park: Duration::from_secs(60),
+            retention: EngineRetention::default(),
+            sweep_every: Duration::from_secs(600),
+            max_lag: Duration::from_secs(300),
             max_timeout: None,
             metrics: Arc::default(),
             clock: Arc::new(Timestamp::now),
+            random: Arc::new(|bytes| SystemRandom::new().fill(bytes).is_ok()),
             by_store_clock: true,
+            changed: Arc::default(),
         }
     }
 
@@ -120,5 +181,59 @@ impl EngineOptions {
             let set = now.checked_sub(SignedDuration::from_millis(ahead));
             set.unwrap_or(now)
         });
+    }
+}
+
+impl EngineOptions {
+    /// Uses what the operator configures now, from the next call, webhook and snapshot of the manifests on.
+    pub(super) fn reconfigure(&self, setup: OperatorSetup) {
+        *write(&self.changed.setup) = Some(Arc::new(setup));
+        self.changed.version.fetch_add(1, Ordering::SeqCst);
+        self.changed.told.notify_one();
+    }
+
+    /// Waits until that happens.
+    pub(super) async fn reconfigured(&self) {
+        self.changed.told.notified().await;
+    }
+
+    /// How often that happened.
+    pub(super) fn setup_version(&self) -> u64 {
+        self.changed.version.load(Ordering::SeqCst)
+    }
+
+    fn changed_setup(&self) -> Option<Arc<OperatorSetup>> {
+        read(&self.changed.setup).clone()
+    }
+
+    /// A host of tasks for these manifests.
+    pub(super) fn host_of(&self, catalog: Catalog) -> Host {
+        match self.changed_setup() {
+            Some(setup) => (setup.host)(catalog),
+            None => (self.host)(catalog),
+        }
+    }
+
+    /// What the calls of polls and subscriptions know now.
+    pub(super) fn call_environment(&self) -> Environment {
+        let changed = self.changed_setup();
+        changed.map_or_else(
+            || self.environment.clone(),
+            |setup| setup.environment.clone(),
+        )
+    }
+
+    /// What sends them now.
+    pub(super) fn call_client(&self) -> Arc<HttpClient> {
+        let changed = self.changed_setup();
+        Arc::clone(changed.as_ref().map_or(&self.client, |setup| &setup.client))
+    }
+
+    /// How a tool or a source signs now.
+    pub(super) fn webhook_source(&self, name: &str) -> Option<WebhookSource> {
+        match self.changed_setup() {
+            Some(setup) => setup.webhooks.source(name).cloned(),
+            None => self.webhooks.source(name).cloned(),
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proofhouse_manifest::interpolate::UrlTemplate;
 use proofhouse_manifest::{Poll, Receive};
 use proofhouse_store::StoreError;
-use proofhouse_store::model::{ClaimedPoll, EventKind, NewEvent, PollCommit, RepeatRule, ToolRef};
+use proofhouse_store::model::{EventKind, NewEvent, PollCommit, PollRecord, RepeatRule, ToolRef};
 use proofhouse_tools::receive::poll::{self, PollState};
 use proofhouse_wire::Url;
 use proofhouse_wire::sync::lock;
@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::EngineShared;
+use super::held_leases::LeaseGuard;
 use super::listener;
 use super::new_task::chance;
 use crate::metrics::engine::PollOutcome;
@@ -48,9 +49,10 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
                         let (inner, slots) = (Arc::clone(&inner), Arc::clone(&slots));
                         let hosts = Arc::clone(&hosts);
                         let tracker = inner.tracker.clone();
+                        let guard = inner.leases.hold(&poll.lease);
                         tracker.spawn(async move {
                             let _slot = slots.acquire_owned().await;
-                            step(&inner, &hosts, poll).await;
+                            step(&inner, &hosts, poll.poll, guard).await;
                         });
                     }
                 }
@@ -58,6 +60,7 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
             }
         }
         tokio::select! {
+            biased;
             () = inner.stopping.cancelled() => return,
             () = tokio::time::sleep(inner.options.look) => {}
         }
@@ -91,8 +94,8 @@ fn host_of<'p>(declared: &'p Poll, tool: &'p ToolRef) -> &'p str {
     base.map_or(&tool.name, Url::as_str)
 }
 
-async fn step(inner: &Arc<EngineShared>, hosts: &HostQueues, claimed: ClaimedPoll) {
-    let (row, held) = (claimed.poll, claimed.lease.held());
+async fn step(inner: &Arc<EngineShared>, hosts: &HostQueues, row: PollRecord, guard: LeaseGuard) {
+    let held = guard.held().clone();
     let tool = row.tool.clone();
     let count = |outcome| {
         let now = inner.options.now().as_millisecond();
@@ -155,7 +158,6 @@ async fn step(inner: &Arc<EngineShared>, hosts: &HostQueues, claimed: ClaimedPol
         Err(error) => {
             inner.log_store_error("a poll cannot be made", &error);
             count(PollOutcome::Lost);
-            let _ = inner.store.release(held).await;
             return;
         }
     };
@@ -166,6 +168,9 @@ async fn step(inner: &Arc<EngineShared>, hosts: &HostQueues, claimed: ClaimedPol
         // Whoever polls next finds the same again.
         Err(_) => PollOutcome::Lost,
     });
+    if let Ok(_) | Err(StoreError::Fenced(_)) = &committed {
+        guard.ended();
+    }
     match committed {
         Ok(_) if fired => inner.wake_router.notify_one(),
         Ok(_) | Err(StoreError::Fenced(_)) => {}
@@ -186,7 +191,7 @@ enum PollFindings {
 async fn found(
     inner: &Arc<EngineShared>,
     hosts: &HostQueues,
-    row: &proofhouse_store::model::PollRecord,
+    row: &PollRecord,
 ) -> proofhouse_store::Result<PollFindings> {
     let snapshot = inner.manifests.current();
     let task = inner.store.task(&row.task).await?;
@@ -208,9 +213,9 @@ async fn found(
         None => PollState::default(),
     };
     #[expect(clippy::cast_precision_loss, reason = "it is small")]
-    let part = chance(GRAIN) as f64 / GRAIN as f64;
+    let part = chance(&inner.options, GRAIN) as f64 / GRAIN as f64;
     let now = inner.options.now();
-    let client = &inner.options.client;
+    let client = &inner.options.call_client();
     let step = poll::step(client, declared, &listener, &state, now, part).await;
     if let Some(problem) = &step.problem {
         tracing::warn!(task = %row.task, event = %row.event, %problem, "a poll failed");

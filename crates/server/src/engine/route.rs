@@ -1,7 +1,7 @@
 //! The router: for each stored event, the tasks it concerns and the tasks it begins, decided once.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +42,7 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
     loop {
         if inner.arriving.count() >= BUSY {
             tokio::select! {
+                biased;
                 () = inner.stopping.cancelled() => return,
                 () = tokio::time::sleep(BREATH) => {}
             }
@@ -59,6 +60,7 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
             Err(error) => inner.log_store_error("events cannot be claimed", &error),
         }
         tokio::select! {
+            biased;
             () = inner.stopping.cancelled() => return,
             () = inner.wake_router.notified() => {}
             () = tokio::time::sleep(inner.options.look) => {}
@@ -214,7 +216,7 @@ async fn record(inner: &Arc<EngineShared>, decided: Vec<DecidedEvent>) {
     }
     let (routings, failures): (Vec<_>, Vec<_>) = decided.into_iter().unzip();
     let told = routings.iter().flat_map(|routing| &routing.deliveries);
-    let told: HashSet<String> = told.map(|delivery| delivery.task.clone()).collect();
+    let told: BTreeSet<String> = told.map(|delivery| delivery.task.clone()).collect();
     let ids: Vec<i64> = routings.iter().map(|one| one.claim.event).collect();
     let tallies: Vec<RoutingCounts> = routings.iter().map(RoutingCounts::of).collect();
     let outcomes = match inner.store.route_all(routings.clone()).await {

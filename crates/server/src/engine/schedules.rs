@@ -28,6 +28,7 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
             inner.log_store_error("schedules cannot be looked at", &error);
         }
         tokio::select! {
+            biased;
             () = inner.stopping.cancelled() => return,
             () = tokio::time::sleep(look) => {}
         }

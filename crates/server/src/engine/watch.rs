@@ -11,6 +11,8 @@ use proofhouse_wire::sync::lock;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::feed::ChangeFeed;
+
 /// Live events that wait for one who watches; beyond it the oldest are missed, but never a turn.
 const WAITING: usize = 1_024;
 /// How often the store is asked about a task that another process works on.
@@ -40,11 +42,21 @@ enum TaskNews {
 pub(super) struct TaskChanges {
     topics: Arc<Mutex<HashMap<String, broadcast::Sender<TaskNews>>>>,
     texts: Arc<Mutex<HashMap<String, broadcast::Sender<String>>>>,
+    feed: ChangeFeed,
 }
 
 impl TaskChanges {
+    /// Tells those who follow tasks through this feed as well.
+    pub(super) fn new(feed: &ChangeFeed) -> Self {
+        Self {
+            feed: feed.clone(),
+            ..Self::default()
+        }
+    }
+
     /// A turn of the task was kept.
     pub(super) fn turn(&self, task: &str) {
+        self.feed.tell(task);
         self.tell(task, TaskNews::Turn);
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -13,6 +14,7 @@ use proofhouse_store::model::ToolRef;
 use proofhouse_wire::sync::lock;
 
 use super::counts::{CounterLabel, LabelledCounters, kinds};
+use crate::engine::EngineProgress;
 
 kinds! {
     /// What became of an event.
@@ -106,6 +108,10 @@ pub(crate) struct EngineMetrics {
     pub(crate) start_failures: LabelledCounters<TaskStarter>,
     pub(crate) working: Gauge,
     pub(crate) lease_losses: Counter,
+    pub(crate) lease_orphans: Counter,
+    oldest_event: Gauge<f64, AtomicU64>,
+    oldest_command: Gauge<f64, AtomicU64>,
+    idle_leases: Gauge<u64, AtomicU64>,
     pub(crate) manifest_reloads: Counter,
     manifest_problems: Gauge<u64, AtomicU64>,
     polls: Family<PollLabels, Counter>,
@@ -134,6 +140,18 @@ impl EngineMetrics {
         let lease_losses = Counter::default();
         let help = "Tasks that this process let go of because their lease had moved or run out";
         registry.register("lease_losses", help, lease_losses.clone());
+        let lease_orphans = Counter::default();
+        let help = "Leases of this process that nobody worked on, and that it released";
+        registry.register("lease_orphans", help, lease_orphans.clone());
+        let oldest_event = Gauge::default();
+        let help = "Seconds that the oldest acknowledged event has waited which no task has got, though one could have";
+        registry.register("oldest_event_seconds", help, oldest_event.clone());
+        let oldest_command = Gauge::default();
+        let help = "Seconds that the oldest command to a task has waited which nobody has obeyed";
+        registry.register("oldest_command_seconds", help, oldest_command.clone());
+        let idle_leases = Gauge::default();
+        let help = "Leases of this process that nobody works under";
+        registry.register("leases_without_worker", help, idle_leases.clone());
         let manifest_reloads = Counter::default();
         let help = "Times that changed manifests were read";
         registry.register("manifest_reloads", help, manifest_reloads.clone());
@@ -155,6 +173,10 @@ impl EngineMetrics {
             start_failures,
             working,
             lease_losses,
+            lease_orphans,
+            oldest_event,
+            oldest_command,
+            idle_leases,
             manifest_reloads,
             manifest_problems,
             polls,
@@ -179,6 +201,14 @@ impl EngineMetrics {
         }
         let mut tools = lock(&self.tools);
         tools.insert(name);
+    }
+
+    /// Notes how work goes on.
+    pub(crate) fn progress(&self, progress: &EngineProgress) {
+        let seconds = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64();
+        self.oldest_event.set(seconds(progress.oldest_event));
+        self.oldest_command.set(seconds(progress.oldest_command));
+        self.idle_leases.set(progress.idle_leases);
     }
 
     /// Notes what the manifests are like, and forgets the tools that are in none any more.

@@ -1,7 +1,8 @@
-//! Metrics: what the server counts, for Prometheus. `docs/server.md` has all of them.
+//! Metrics: what the server counts, for Prometheus. `docs/reference/server.md` has all of them.
 
 mod counts;
 pub(crate) mod engine;
+mod process;
 mod store;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -17,6 +18,7 @@ use proofhouse_store::model::{ChannelState, StoreStats, TaskState};
 use counts::LabelledCounters;
 use counts::kinds;
 use engine::EngineMetrics;
+use process::ProcessCollector;
 use store::StoreCollector;
 
 /// Bounds of the times of requests, in seconds.
@@ -62,6 +64,17 @@ kinds! {
     }
 }
 
+/// A route of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RouteLabels {
+    /// The route.
+    pub(crate) route: String,
+}
+
+fn request_histogram() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
 /// What something is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabels {
@@ -74,10 +87,12 @@ pub struct Metrics {
     registry: Registry,
     /// Requests, by route and status.
     pub requests: Family<RequestLabels, Counter>,
-    /// How long they took.
-    pub request_seconds: Histogram,
+    /// How long they took, by route.
+    pub(crate) request_seconds: Family<RouteLabels, Histogram>,
     /// Connections that are open.
     pub connections: Gauge<i64>,
+    /// Entries of the audit log that could not be written.
+    pub(crate) audit_failures: Counter,
     /// Connections beyond the limits.
     pub(crate) over_limit: LabelledCounters<OverLimit>,
     /// Webhooks that arrived, by what was done with them.
@@ -96,11 +111,14 @@ impl Default for Metrics {
         let mut registry = Registry::with_prefix("proofhouse");
         let requests = Family::default();
         registry.register("http_requests", "Requests answered", requests.clone());
-        let request_seconds = Histogram::new(SECONDS);
+        let request_seconds = Family::new_with_constructor(request_histogram as fn() -> Histogram);
         let help = "Seconds until requests were answered";
         registry.register("http_request_seconds", help, request_seconds.clone());
         let connections = Gauge::default();
         registry.register("http_connections", "Open connections", connections.clone());
+        let audit_failures = Counter::default();
+        let help = "Entries of the audit log that could not be written";
+        registry.register("audit_failures", help, audit_failures.clone());
         let help = "Connections beyond the limits: refused, or idle ones that made way";
         let name = "http_connections_over_limit";
         let over_limit = LabelledCounters::register(&mut registry, name, help, "outcome");
@@ -126,6 +144,7 @@ impl Default for Metrics {
             requests,
             request_seconds,
             connections,
+            audit_failures,
             over_limit,
             webhooks,
             engine,
@@ -145,6 +164,8 @@ impl Metrics {
         let mut metrics = Self::default();
         let collector = StoreCollector(store.timings());
         metrics.registry.register_collector(Box::new(collector));
+        let process = Box::new(ProcessCollector);
+        metrics.registry.register_collector(process);
         metrics
     }
 

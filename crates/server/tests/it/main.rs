@@ -6,11 +6,15 @@
     reason = "helpers of tests may, like the tests themselves"
 )]
 
+mod bounds;
 mod engine_crash;
 mod engine_events;
 mod engine_http;
 mod engine_sleep;
 mod engine_support;
 mod fair_polls;
+mod liveness;
 mod push_channels;
 mod repeats;
+mod retention;
+mod simulation;

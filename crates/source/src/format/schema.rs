@@ -27,7 +27,7 @@ impl SchemaMaker {
     }
 
     /// The JSON Schema (2020-12) of a document: its outermost mapping, and a definition for each of the others.
-    /// A format adds what a table cannot say.
+    /// A format adds what a table cannot say. `kind` is what `proofhouse schema` calls it.
     ///
     /// ```
     /// use proofhouse_source::format::schema::SchemaMaker;
@@ -41,12 +41,14 @@ impl SchemaMaker {
     ///     exactly_one: None,
     /// };
     /// let style = SchemaStyle { required_first: false, typed_choices: true };
-    /// let schema = SchemaMaker::new(style).document("A file", &ROOT, []);
+    /// let schema = SchemaMaker::new(style).document("file", "A file", &ROOT, []);
     /// assert_eq!(schema["properties"]["name"]["type"], "string");
     /// assert_eq!(schema["required"][0], "name");
+    /// assert_eq!(schema["$id"], "urn:proofhouse:schema:file");
     /// ```
     pub fn document(
         self,
+        kind: &str,
         title: &str,
         root: &TypeSpec,
         parts: impl IntoIterator<Item = &'static TypeSpec>,
@@ -56,6 +58,7 @@ impl SchemaMaker {
             "$schema".to_owned(),
             "https://json-schema.org/draft/2020-12/schema".into(),
         );
+        schema.insert("$id".to_owned(), id(kind).into());
         schema.insert("title".to_owned(), title.into());
         schema.extend(self.object(root));
         let defs: Map<String, Value> = parts
@@ -173,6 +176,12 @@ impl SchemaMaker {
             FieldKind::Written(_, schema) => schema(),
         }
     }
+}
+
+/// What the schema of a kind of file is called: a name, not an address, so that it is the same wherever a copy lies.
+#[must_use]
+pub fn id(kind: &str) -> String {
+    format!("urn:proofhouse:schema:{kind}")
 }
 
 /// A reference to a definition of the schema.

@@ -53,6 +53,15 @@ pub struct DirectDelivery {
     pub body: Value,
 }
 
+/// What a task is to be given next.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TaskQueues {
+    /// What people want of it, which comes first.
+    pub commands: Vec<DeliveryRecord>,
+    /// Its oldest pending input.
+    pub input: Option<DeliveryRecord>,
+}
+
 /// A delivery.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryRecord {

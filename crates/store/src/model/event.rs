@@ -183,6 +183,9 @@ pub struct EventRouting {
 /// Which events to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventFilter {
+    /// Only those for tools in these namespaces, and those that a task of an agent in one of them got: what whoever asks
+    /// may see.
+    pub namespaces: Option<Vec<String>>,
     /// Only from this source.
     pub source: Option<String>,
     /// Only for tools of this name.

@@ -47,6 +47,15 @@ impl Lease {
     }
 }
 
+/// What came of renewing leases.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeaseRenewal {
+    /// Those that are still the owner's, with their new ends.
+    pub kept: Vec<Lease>,
+    /// How many leases of the owner nobody worked on; they are released.
+    pub orphans: u64,
+}
+
 /// The proof of holding a lease. It is good until somebody else acquires the lease or it is released, whatever the
 /// clocks say.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

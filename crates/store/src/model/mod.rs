@@ -3,6 +3,7 @@
 #[macro_use]
 mod text_enum;
 
+pub mod audit;
 pub mod channel;
 pub mod delivery;
 pub mod event;
@@ -13,24 +14,29 @@ pub mod limits;
 pub mod poll;
 pub mod record;
 pub mod retention;
+pub mod session;
 pub mod task;
 pub mod trigger;
 
+pub use audit::{AuditCheckpoint, AuditFilter, AuditHead, AuditRecord, NewAuditEntry};
 pub use channel::{
     ChannelFilter, ChannelRecord, ChannelState, ChannelToClose, ChannelUpdate, ClaimedChannel,
     CloseReason, NewChannel,
 };
-pub use delivery::{DeliveryDecision, DeliveryRecord, DeliveryState, DirectDelivery, NewDelivery};
+pub use delivery::{
+    DeliveryDecision, DeliveryRecord, DeliveryState, DirectDelivery, NewDelivery, TaskQueues,
+};
 pub use event::{
     ClaimedEvent, EventClaim, EventDetail, EventFilter, EventKind, EventRecord, EventRouting,
     EventState, EventSummary, NewEvent, ReceiveOutcome, RepeatRule,
 };
 pub use interest::{AllowEntry, Interest, InterestedTask, NewInterest, ToolRef};
 pub use json_text::JsonText;
-pub use lease::{HeldLease, Lease, LeaseKind};
+pub use lease::{HeldLease, Lease, LeaseKind, LeaseRenewal};
 pub use poll::{ClaimedPoll, NewPoll, PollCommit, PollRecord};
 pub use record::{ApiKey, NewApiKey, TraceEntry};
-pub use retention::{Retention, StoreStats, SweepReport};
+pub use retention::{Retention, StoreProgress, StoreStats, SweepReport};
+pub use session::SessionKind;
 pub use task::{
     AppendTurns, AppendedTurns, ClaimedTask, NewTask, NewTurn, StateChange, TaskFilter, TaskRecord,
     TaskState, TurnRecord, WakeRules,

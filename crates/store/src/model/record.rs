@@ -27,6 +27,10 @@ pub struct NewApiKey {
     pub hash: String,
     /// What it may do.
     pub scopes: Vec<String>,
+    /// The namespaces it may do that in; all if there is no list.
+    pub namespaces: Option<Vec<String>>,
+    /// Who holds it, as reviews name people.
+    pub holder: Option<String>,
     /// When it stops working.
     pub expires_at: Option<Millis>,
 }
@@ -40,6 +44,14 @@ pub struct ApiKey {
     pub name: String,
     /// What it may do.
     pub scopes: Vec<String>,
+    /// The namespaces it may do that in; all if there is no list.
+    pub namespaces: Option<Vec<String>>,
+    /// Who holds it, as reviews name people.
+    pub holder: Option<String>,
+    /// The hash of the first key that this one stands for, if it replaced one: requests that are repeated with either are the
+    /// same.
+    #[serde(skip)]
+    pub family: Option<String>,
     /// When it was made.
     pub created_at: Millis,
     /// When it stops working.

@@ -90,6 +90,8 @@ pub struct TaskRecord {
 pub struct TaskFilter {
     /// Only those in this state.
     pub state: Option<TaskState>,
+    /// Only those of agents in these namespaces: what whoever asks may see.
+    pub namespaces: Option<Vec<String>>,
     /// Only those of agents in this namespace.
     pub agent_namespace: Option<String>,
     /// Only those of agents of this name.
@@ -175,7 +177,7 @@ pub struct AppendedTurns {
 /// Which tasks are worth waking, besides those that are `running` and whose process is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeRules {
-    /// Wakes waiting tasks for pending deliveries.
+    /// Wakes waiting tasks for commands. No other delivery wakes one that waits for a person.
     pub waiting: bool,
     /// Wakes interrupted tasks for pending deliveries.
     pub interrupted: bool,
@@ -188,6 +190,6 @@ pub struct ClaimedTask {
     pub task: TaskRecord,
     /// The lease on it.
     pub lease: Lease,
-    /// Its oldest pending delivery; none if only its process was gone.
+    /// Its oldest command, or else its oldest pending delivery; none if only its process was gone.
     pub next: Option<DeliveryRecord>,
 }

@@ -3,19 +3,30 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::row::{SqlRow, first};
-use super::transaction::{SqlValue, Tx, json, name, params, truncated};
+use super::transaction::{SqlValue, Tx, json, json_text, name, params, truncated};
 use super::{leases, page, tasks};
 use crate::error::{Result, StoreError};
 use crate::model::{
     ClaimedTask, DeliveryDecision, DeliveryRecord, DeliveryState, DirectDelivery, HeldLease,
-    LeaseKind, Millis, NewDelivery, ReceiveOutcome, TaskState, ToolRef, WakeRules,
+    LeaseKind, Millis, NewDelivery, ReceiveOutcome, TaskQueues, TaskState, ToolRef, WakeRules,
 };
 
-macro_rules! columns {
+/// Reads deliveries. What routing composed of an event is kept beside them, once for all who get it.
+macro_rules! select {
     () => {
-        "id, task_id, event_id, attempt, tool_namespace, tool, name, key, body, state, reason, turn_seq, created_at, \
-         settled_at"
+        "SELECT d.id, d.task_id, d.event_id, d.attempt, d.tool_namespace, d.tool, d.name, d.key, \
+         COALESCE(b.body, d.body), d.state, d.reason, d.turn_seq, d.created_at, d.settled_at \
+         FROM deliveries d LEFT JOIN bodies b ON b.id = d.body_id WHERE "
     };
+}
+
+/// The queues that a task has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeliveryQueue {
+    /// What becomes a turn of the task.
+    Inputs,
+    /// What people want of it: read first, whatever else waits.
+    Commands,
 }
 
 fn read(mut row: SqlRow) -> Result<DeliveryRecord> {
@@ -46,6 +57,7 @@ pub(crate) async fn deliver(
     tx: Tx<'_>,
     task: &str,
     new: &DirectDelivery,
+    queue: DeliveryQueue,
 ) -> Result<ReceiveOutcome> {
     let found = tasks::lock(tx, task).await?;
     let key = new
@@ -66,21 +78,45 @@ pub(crate) async fn deliver(
         }
     }
     tasks::expect_state(&found, &[])?;
+    if queue == DeliveryQueue::Commands
+        && key.is_none()
+        && let Some(same) = newest_command(tx, task, &new.name).await?
+    {
+        return Ok(ReceiveOutcome::Duplicate(same));
+    }
     let rows = tx
         .query(
-            "INSERT INTO deliveries (task_id, attempt, name, key, body, state, created_at) \
-             VALUES ($1, 0, $2, $3, $4, 'pending', {now}) RETURNING id",
+            "INSERT INTO deliveries (task_id, attempt, name, key, body, state, created_at, command) \
+             VALUES ($1, 0, $2, $3, $4, 'pending', {now}, $5) RETURNING id",
             &[
                 task.into(),
                 name("the name of the delivery", &new.name)?.into(),
                 key.into(),
                 json("the delivery", &new.body)?,
+                (queue == DeliveryQueue::Commands).into(),
             ],
         )
         .await?;
+    tasks::note_ready(tx, &[vec![task.into()]]).await?;
     let mut row =
         first(rows).ok_or_else(|| StoreError::Corrupt("an insertion gave no id".to_owned()))?;
     Ok(ReceiveOutcome::Stored(row.int()?))
+}
+
+/// The newest command of a task that is pending, if it has this name: wanting the same twice is wanting it once.
+async fn newest_command(tx: Tx<'_>, task: &str, name: &str) -> Result<Option<i64>> {
+    let rows = tx
+        .query(
+            "SELECT id, name FROM deliveries WHERE task_id = $1 AND state = 'pending' AND command = 1 \
+             ORDER BY id DESC LIMIT 1",
+            &params![task],
+        )
+        .await?;
+    let Some(mut row) = first(rows) else {
+        return Ok(None);
+    };
+    let id = row.int()?;
+    Ok((row.text()? == name).then_some(id))
 }
 
 /// Locks the tasks of deliveries against ending: a task that ends discards what is pending, and must not miss these.
@@ -113,9 +149,11 @@ pub(crate) async fn add(
     new: &[NewDelivery],
 ) -> Result<(Vec<i64>, i64)> {
     let open = lock_tasks(tx, new).await?;
+    let bodies = add_bodies(tx, event, new).await?;
     let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(new.len());
+    let mut ready: BTreeSet<&str> = BTreeSet::new();
     let mut pending = 0;
-    for delivery in new {
+    for (delivery, body) in new.iter().zip(bodies) {
         let open = open
             .get(delivery.task.as_str())
             .ok_or_else(|| tasks::missing(&delivery.task))?;
@@ -124,7 +162,10 @@ pub(crate) async fn add(
             DeliveryDecision::Deliver if !open => Some("the task had ended"),
             DeliveryDecision::Deliver => None,
         };
-        pending += i64::from(reason.is_none());
+        if reason.is_none() {
+            pending += 1;
+            ready.insert(&delivery.task);
+        }
         rows.push(vec![
             (&delivery.task).into(),
             event.into(),
@@ -132,7 +173,7 @@ pub(crate) async fn add(
             (&delivery.tool.namespace).into(),
             name("the name of the tool", &delivery.tool.name)?.into(),
             name("the name of the event", &delivery.name)?.into(),
-            json("the delivery", &delivery.body)?,
+            body.into(),
             if reason.is_some() {
                 "discarded"
             } else {
@@ -145,9 +186,9 @@ pub(crate) async fn add(
     }
     let inserted = tx
         .query_each(
-            "INSERT INTO deliveries (task_id, event_id, attempt, tool_namespace, tool, name, body, state, reason, \
-             created_at, settled_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, {now}, CASE WHEN CAST($10 AS BIGINT) = 1 THEN {now} END) \
+            "INSERT INTO deliveries (task_id, event_id, attempt, tool_namespace, tool, name, body, body_id, state, \
+             reason, created_at, settled_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, '', $7, $8, $9, {now}, CASE WHEN CAST($10 AS BIGINT) = 1 THEN {now} END) \
              RETURNING id",
             &rows,
         )
@@ -158,16 +199,47 @@ pub(crate) async fn add(
             first(row).ok_or_else(|| StoreError::Corrupt("an insertion gave no id".to_owned()))?;
         ids.push(row.int()?);
     }
+    let ready: Vec<Vec<SqlValue<'_>>> = ready.into_iter().map(|task| vec![task.into()]).collect();
+    tasks::note_ready(tx, &ready).await?;
     Ok((ids, pending))
+}
+
+/// Keeps what was composed of an event, each text once, and gives the number of each delivery's.
+async fn add_bodies(tx: Tx<'_>, event: i64, new: &[NewDelivery]) -> Result<Vec<i64>> {
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut texts: Vec<Vec<SqlValue<'_>>> = Vec::new();
+    let mut places = Vec::with_capacity(new.len());
+    for delivery in new {
+        let text = json_text("the delivery", &delivery.body)?;
+        let place = *known.entry(text).or_insert_with_key(|text| {
+            texts.push(vec![event.into(), text.clone().into()]);
+            texts.len() - 1
+        });
+        places.push(place);
+    }
+    let rows = tx
+        .query_each(
+            "INSERT INTO bodies (event_id, body) VALUES ($1, $2) RETURNING id",
+            &texts,
+        )
+        .await?;
+    let lost = || StoreError::Corrupt("an insertion gave no id".to_owned());
+    let ids = rows
+        .into_iter()
+        .map(|rows| first(rows).ok_or_else(lost)?.int())
+        .collect::<Result<Vec<i64>>>()?;
+    places
+        .into_iter()
+        .map(|place| ids.get(place).copied().ok_or_else(lost))
+        .collect()
 }
 
 pub(crate) async fn pending(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<DeliveryRecord>> {
     let rows = tx
         .query(
             concat!(
-                "SELECT ",
-                columns!(),
-                " FROM deliveries WHERE task_id = $1 AND state = 'pending' ORDER BY id LIMIT $2"
+                select!(),
+                "d.task_id = $1 AND d.state = 'pending' AND d.command = 0 ORDER BY d.id LIMIT $2"
             ),
             &params![task, page(limit)],
         )
@@ -175,11 +247,34 @@ pub(crate) async fn pending(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<
     rows.into_iter().map(read).collect()
 }
 
+/// The commands of a task that are pending: one that ends it first, then in the order they came.
+pub(crate) async fn commands(tx: Tx<'_>, task: &str, limit: usize) -> Result<Vec<DeliveryRecord>> {
+    let rows = tx
+        .query(
+            concat!(
+                select!(),
+                "d.task_id = $1 AND d.state = 'pending' AND d.command = 1 \
+                 ORDER BY CASE WHEN d.name = 'control.cancel' THEN 0 ELSE 1 END, d.id LIMIT $2"
+            ),
+            &params![task, page(limit)],
+        )
+        .await?;
+    rows.into_iter().map(read).collect()
+}
+
+/// What a task is to be given next: both queues, in one look.
+pub(crate) async fn next_of(tx: Tx<'_>, task: &str, limit: usize) -> Result<TaskQueues> {
+    Ok(TaskQueues {
+        commands: commands(tx, task, limit).await?,
+        input: pending(tx, task, 1).await?.into_iter().next(),
+    })
+}
+
 pub(crate) async fn pending_of(tx: Tx<'_>, owner: &str, limit: usize) -> Result<Vec<String>> {
     let rows = tx
         .query(
-            "SELECT DISTINCT d.task_id FROM deliveries d JOIN leases l ON l.kind = 'task' AND l.name = d.task_id \
-             WHERE d.state = 'pending' AND l.owner = $1 LIMIT $2",
+            "SELECT t.id FROM tasks t JOIN leases l ON l.kind = 'task' AND l.name = t.id \
+             WHERE t.ready_at IS NOT NULL AND t.state <> 'running' AND l.owner = $1 LIMIT $2",
             &params![owner, page(limit)],
         )
         .await?;
@@ -195,9 +290,8 @@ pub(crate) async fn of_task(
     let rows = tx
         .query(
             concat!(
-                "SELECT ",
-                columns!(),
-                " FROM deliveries WHERE task_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+                select!(),
+                "d.task_id = $1 AND d.id < $2 ORDER BY d.id DESC LIMIT $3"
             ),
             &params![task, before.unwrap_or(i64::MAX), page(limit)],
         )
@@ -208,11 +302,7 @@ pub(crate) async fn of_task(
 pub(crate) async fn of_event(tx: Tx<'_>, event: i64) -> Result<Vec<DeliveryRecord>> {
     let rows = tx
         .query(
-            concat!(
-                "SELECT ",
-                columns!(),
-                " FROM deliveries WHERE event_id = $1 ORDER BY id"
-            ),
+            concat!(select!(), "d.event_id = $1 ORDER BY d.id"),
             &params![event],
         )
         .await?;
@@ -240,7 +330,7 @@ pub(crate) async fn discard(
             held.name
         )));
     }
-    Ok(())
+    tasks::note_progress(tx, &held.name).await
 }
 
 pub(crate) async fn discard_pending(tx: Tx<'_>, task: &str, reason: &str) -> Result<()> {
@@ -263,13 +353,11 @@ pub(crate) async fn claim_tasks(
     let rows = tx
         .query(
             concat!(
-                "WITH candidates AS MATERIALIZED (SELECT id FROM tasks WHERE state = 'running' \
-                 UNION SELECT task_id FROM deliveries WHERE state = 'pending'), \
-                 ready AS MATERIALIZED (SELECT t.id FROM tasks t WHERE t.id IN (SELECT id FROM candidates) \
-                 AND (t.state IN ('running', 'idle') OR (t.state = 'waiting' AND CAST($4 AS BIGINT) = 1) \
-                 OR (t.state = 'interrupted' AND CAST($5 AS BIGINT) = 1)) \
+                "WITH ready AS MATERIALIZED (SELECT t.id FROM tasks t WHERE (t.ready_at <= {now} OR t.ready_at > {now} + 60000) \
+                 AND (t.state <> 'waiting' OR CAST($4 AS BIGINT) = 1) \
+                 AND (t.state <> 'interrupted' OR CAST($5 AS BIGINT) = 1) \
                  AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.kind = 'task' AND l.name = t.id AND l.until > {now}) \
-                 ORDER BY t.last_activity, t.number LIMIT $3 {skip_locked t}) \
+                 ORDER BY t.ready_at, t.number LIMIT $3 {skip_locked t}) \
                  INSERT INTO leases (kind, name, owner, until, fence) \
                  SELECT 'task', id, CAST($1 AS TEXT), {now} + $2, 1 FROM ready WHERE 1 = 1",
                 leases::take_over!()
@@ -277,13 +365,29 @@ pub(crate) async fn claim_tasks(
             &params![name("the owner", owner)?, lease_ms, page(limit), wake.waiting, wake.interrupted],
         )
         .await?;
-    let mut claimed = Vec::with_capacity(rows.len());
-    for row in rows {
-        let lease = leases::read(row)?;
-        let task = tasks::get(tx, &lease.name).await?;
-        let next = first_pending(tx, &lease.name).await?;
+    let leases = rows.into_iter().map(leases::read);
+    let leases = leases.collect::<Result<Vec<_>>>()?;
+    let each: Vec<Vec<SqlValue<'_>>> = leases.iter().map(|one| vec![(&one.name).into()]).collect();
+    let found = tasks::get_each(tx, &each).await?;
+    let next = tx
+        .query_each(
+            concat!(
+                select!(),
+                "d.task_id = $1 AND d.state = 'pending' ORDER BY d.command DESC, d.id LIMIT 1"
+            ),
+            &each,
+        )
+        .await?;
+    let mut claimed = Vec::with_capacity(leases.len());
+    for ((lease, task), next) in leases.into_iter().zip(found).zip(next) {
+        let next = first(next).map(read).transpose()?;
         // Somebody may have done the work between the look and the lease.
-        if next.is_none() && task.state != TaskState::Running {
+        let has_work = match task.state {
+            TaskState::Running => true,
+            TaskState::Ended => false,
+            TaskState::Idle | TaskState::Waiting | TaskState::Interrupted => next.is_some(),
+        };
+        if !has_work {
             leases::release(tx, &lease.held()).await?;
             continue;
         }
@@ -293,8 +397,4 @@ pub(crate) async fn claim_tasks(
         (one.task.last_activity, &one.task.id).cmp(&(other.task.last_activity, &other.task.id))
     });
     Ok(claimed)
-}
-
-async fn first_pending(tx: Tx<'_>, task: &str) -> Result<Option<DeliveryRecord>> {
-    Ok(pending(tx, task, 1).await?.into_iter().next())
 }

@@ -10,6 +10,7 @@
 //! | `{skip_locked t}` | the same for the rows of `t` only | nothing |
 //! | `{serial}` | a key that the database numbers, never reusing a number | the same |
 //! | `{bytes}` | the type of bytes | the same |
+//! | `{among t.name 7}` | whether the column is one of the texts of the JSON list that parameter 7 is | the same |
 //! | `{inserted id}` | gives this column of a row that was inserted | nothing: it knows the last one, and gives no row |
 
 use std::collections::HashMap;
@@ -22,6 +23,8 @@ use crate::sync::{read, write};
 pub(crate) enum Flavor {
     Sqlite,
     Postgres,
+    /// SQLite by a clock that is set.
+    Simulated,
 }
 
 impl Flavor {
@@ -29,6 +32,7 @@ impl Flavor {
         let (word, of) = word.split_once(' ').unwrap_or((word, ""));
         let text = match (self, word) {
             (Self::Postgres, "now") => "(extract(epoch from clock_timestamp()) * 1000)::bigint",
+            (Self::Simulated, "now") => "(SELECT now FROM simulated_clock)",
             (Self::Sqlite, "now") => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
             // Rows that refer to the locked one can still be added.
             (Self::Postgres, "lock") => "FOR NO KEY UPDATE",
@@ -37,13 +41,28 @@ impl Flavor {
                 return format!("FOR NO KEY UPDATE OF {of} SKIP LOCKED");
             }
             (Self::Postgres, "serial") => "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-            (Self::Sqlite, "serial") => "INTEGER PRIMARY KEY AUTOINCREMENT",
+            (Self::Sqlite | Self::Simulated, "serial") => "INTEGER PRIMARY KEY AUTOINCREMENT",
+            (_, "among") => {
+                let (column, number) = of.split_once(' ').unwrap_or((of, "1"));
+                return self.among(column, number);
+            }
             (Self::Postgres, "inserted") => return format!("RETURNING {of}"),
             (Self::Postgres, "bytes") => "BYTEA",
-            (Self::Sqlite, "bytes") => "BLOB",
+            (Self::Sqlite | Self::Simulated, "bytes") => "BLOB",
             _ => "",
         };
         text.to_owned()
+    }
+
+    fn among(self, column: &str, number: &str) -> String {
+        match self {
+            Self::Postgres => format!(
+                "{column} IN (SELECT json_array_elements_text(CAST(CAST(${number} AS TEXT) AS json)))"
+            ),
+            Self::Sqlite | Self::Simulated => {
+                format!("{column} IN (SELECT value FROM json_each(?{number}))")
+            }
+        }
     }
 
     /// The statement in the language of the database.
@@ -54,7 +73,7 @@ impl Flavor {
             rendered.push_str(&rest[..at]);
             let tail = &rest[at..];
             if let Some(tail) = tail.strip_prefix('$') {
-                rendered.push(if self == Self::Sqlite { '?' } else { '$' });
+                rendered.push(if self == Self::Postgres { '$' } else { '?' });
                 rest = tail;
             } else if let Some(end) = tail.find('}') {
                 rendered.push_str(&self.word(&tail[1..end]));

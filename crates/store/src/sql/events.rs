@@ -359,6 +359,8 @@ pub(crate) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSu
                  AND (CAST($6 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id \
                  AND d.task_id = $6)) \
                  AND (CAST($7 AS BIGINT) IS NULL OR (e.state = 'routed' AND (e.matched = 0) = (CAST($7 AS BIGINT) = 1))) \
+                 AND (CAST($9 AS TEXT) IS NULL OR {among e.tool_namespace 9} OR EXISTS (SELECT 1 FROM deliveries d \
+                 JOIN tasks t ON t.id = d.task_id WHERE d.event_id = e.id AND {among t.agent_namespace 9})) \
                  ORDER BY e.id DESC LIMIT $8"
             ),
             &params![
@@ -370,6 +372,7 @@ pub(crate) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSu
                 filter.task.as_deref(),
                 filter.discarded,
                 page(filter.limit),
+                transaction::list_or_null(filter.namespaces.as_deref()).as_deref(),
             ],
         )
         .await?;
@@ -395,6 +398,31 @@ pub(crate) async fn get(tx: Tx<'_>, id: i64) -> Result<EventDetail> {
         earlier: list_of_json(row.json()?)?,
         deliveries: deliveries::of_event(tx, id).await?,
     })
+}
+
+/// The event as those see it who may see these namespaces: with deliveries to their tasks only. One that is neither for a tool
+/// of theirs nor was given to a task of theirs is not there.
+pub(crate) async fn get_for(tx: Tx<'_>, id: i64, namespaces: &[String]) -> Result<EventDetail> {
+    let mut detail = get(tx, id).await?;
+    let rows = tx
+        .query(
+            "SELECT t.id FROM tasks t WHERE t.id IN (SELECT d.task_id FROM deliveries d WHERE d.event_id = $1) \
+             AND {among t.agent_namespace 2}",
+            &params![id, transaction::list_or_null(Some(namespaces)).as_deref()],
+        )
+        .await?;
+    let theirs = rows
+        .into_iter()
+        .map(|mut row| row.text())
+        .collect::<Result<std::collections::HashSet<_>>>()?;
+    let is_theirs = namespaces.contains(&detail.event.summary.tool.namespace);
+    if !is_theirs && theirs.is_empty() {
+        return Err(missing(id));
+    }
+    detail
+        .deliveries
+        .retain(|delivery| theirs.contains(&delivery.task));
+    Ok(detail)
 }
 
 fn list_of_json(value: Value) -> Result<Vec<Value>> {

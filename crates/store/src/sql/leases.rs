@@ -1,9 +1,9 @@
 //! Statements about leases. A fence only grows, so an old owner can be told from the new one.
 
 use super::row::{SqlRow, first};
-use super::transaction::{Tx, name, params};
+use super::transaction::{SqlValue, Tx, name, params};
 use crate::error::{Result, StoreError};
-use crate::model::{HeldLease, Lease, LeaseKind, Millis};
+use crate::model::{HeldLease, Lease, LeaseKind, LeaseRenewal, Millis};
 
 /// What acquiring a lease does to a row that is there: nothing while somebody holds it.
 macro_rules! take_over {
@@ -79,14 +79,50 @@ pub(crate) async fn acquire(
     first(rows).map(read).transpose()
 }
 
-pub(crate) async fn renew_all(tx: Tx<'_>, owner: &str, lease_ms: Millis) -> Result<Vec<Lease>> {
+/// Renews those that somebody works on, and releases those of the owner that nobody has worked on for a while: one that
+/// was taken just now may not be known as worked on yet.
+pub(crate) async fn renew(
+    tx: Tx<'_>,
+    owner: &str,
+    lease_ms: Millis,
+    worked_on: &[HeldLease],
+) -> Result<LeaseRenewal> {
+    let each: Vec<Vec<SqlValue<'_>>> = worked_on
+        .iter()
+        .map(|held| {
+            vec![
+                owner.into(),
+                lease_ms.into(),
+                held.kind.as_str().into(),
+                (&held.name).into(),
+                held.fence.into(),
+            ]
+        })
+        .collect();
     let rows = tx
-        .query(
-            "UPDATE leases SET until = {now} + $2 WHERE owner = $1 RETURNING kind, name, owner, fence, until",
-            &params![owner, lease_ms],
+        .query_each(
+            "UPDATE leases SET until = {now} + $2 WHERE kind = $3 AND name = $4 AND fence = $5 AND owner = $1 \
+             RETURNING kind, name, owner, fence, until",
+            &each,
         )
         .await?;
-    rows.into_iter().map(read).collect()
+    let kept = rows.into_iter().flatten().map(read);
+    let kept = kept.collect::<Result<Vec<_>>>()?;
+    let orphans = tx
+        .execute(
+            "UPDATE leases SET owner = NULL, until = 0 WHERE owner = $1 AND until <= {now} + $2",
+            &params![owner, lease_ms / 3 * 2],
+        )
+        .await?;
+    Ok(LeaseRenewal { kept, orphans })
+}
+
+/// Ends leases; those that have moved stay as they are.
+pub(crate) async fn release_each(tx: Tx<'_>, held: &[HeldLease]) -> Result<()> {
+    for held in held {
+        release(tx, held).await?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn release(tx: Tx<'_>, held: &HeldLease) -> Result<()> {

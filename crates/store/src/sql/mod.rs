@@ -1,14 +1,18 @@
 //! The store as statements, which are the same for both databases.
 
+pub(crate) mod audit;
 pub(crate) mod channels;
 pub(crate) mod deliveries;
 pub(crate) mod dialect;
 pub(crate) mod events;
 pub(crate) mod interests;
+pub(crate) mod keys;
 pub(crate) mod leases;
 pub(crate) mod polls;
 pub(crate) mod records;
+pub(crate) mod retention;
 pub(crate) mod row;
+pub(crate) mod sessions;
 pub(crate) mod tasks;
 pub(crate) mod transaction;
 pub(crate) mod triggers;

@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 
+use super::deliveries::DeliveryQueue;
 use super::interests::AllowTime;
 use super::row::{SqlRow, first};
-use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, short};
+use super::transaction::{SqlValue, Tx, json, json_or_null, list_or_null, name, params, short};
 use super::{deliveries, interests, leases, page, polls};
 use crate::error::{Result, StoreError};
-use crate::model::{LeaseKind, NewTask, StateChange, TaskFilter, TaskRecord, TaskState};
+use crate::model::{
+    HeldLease, LeaseKind, Millis, NewTask, StateChange, TaskFilter, TaskRecord, TaskState,
+};
 
 macro_rules! columns {
     () => {
@@ -66,7 +69,7 @@ pub(crate) async fn create(tx: Tx<'_>, new: &NewTask) -> Result<TaskRecord> {
     interests::allow(tx, &new.id, &new.sealed, AllowTime::AtStart).await?;
     polls::add(tx, &new.id, &new.polls).await?;
     if let Some(delivery) = &new.first {
-        deliveries::deliver(tx, &new.id, delivery).await?;
+        deliveries::deliver(tx, &new.id, delivery, DeliveryQueue::Inputs).await?;
     }
     get(tx, &new.id).await
 }
@@ -79,6 +82,71 @@ pub(crate) async fn get(tx: Tx<'_>, id: &str) -> Result<TaskRecord> {
         )
         .await?;
     first(rows).map_or_else(|| Err(missing(id)), read)
+}
+
+/// The tasks with these ids, in this order.
+pub(crate) async fn get_each(tx: Tx<'_>, ids: &[Vec<SqlValue<'_>>]) -> Result<Vec<TaskRecord>> {
+    let found = tx
+        .query_each(
+            concat!("SELECT ", columns!(), " FROM tasks t WHERE t.id = $1"),
+            ids,
+        )
+        .await?;
+    let gone = || missing("that was there just now");
+    found
+        .into_iter()
+        .map(|rows| first(rows).map_or_else(|| Err(gone()), read))
+        .collect()
+}
+
+/// Whether a task has something to do, as a condition on its row. One that waits for a person only has something to do when
+/// a person wants something.
+macro_rules! has_work {
+    () => {
+        "(state = 'running' OR (state IN ('idle', 'interrupted') AND EXISTS (SELECT 1 FROM deliveries d \
+         WHERE d.task_id = tasks.id AND d.state = 'pending' AND d.command = 0)) OR (state <> 'ended' \
+         AND EXISTS (SELECT 1 FROM deliveries d WHERE d.task_id = tasks.id AND d.state = 'pending' AND d.command = 1)))"
+    };
+}
+pub(super) use has_work;
+
+/// Notes that tasks have something to do, if they have, and since when. Each was given something just now.
+pub(crate) async fn note_ready(tx: Tx<'_>, ids: &[Vec<SqlValue<'_>>]) -> Result<()> {
+    tx.query_each(
+        concat!(
+            "UPDATE tasks SET ready_at = {now} WHERE id = $1 AND (ready_at IS NULL OR ready_at > {now}) AND ",
+            has_work!()
+        ),
+        ids,
+    )
+    .await?;
+    Ok(())
+}
+
+/// Notes that something was done for a task: it waits for the next only from now on, if there is more to do.
+pub(crate) async fn note_progress(tx: Tx<'_>, id: &str) -> Result<()> {
+    tx.execute(
+        concat!(
+            "UPDATE tasks SET ready_at = CASE WHEN ",
+            has_work!(),
+            " THEN {now} END WHERE id = $1"
+        ),
+        &params![id],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Leaves a task alone for so long, unless something comes for it, and ends the lease on it.
+pub(crate) async fn postpone(tx: Tx<'_>, held: &HeldLease, pause_ms: Millis) -> Result<()> {
+    lock(tx, &held.name).await?;
+    leases::check(tx, held, LeaseKind::Task, &held.name).await?;
+    tx.execute(
+        "UPDATE tasks SET ready_at = {now} + $2 WHERE id = $1 AND ready_at IS NOT NULL",
+        &params![&held.name, pause_ms],
+    )
+    .await?;
+    leases::release(tx, held).await
 }
 
 /// The task, which nobody else changes until the transaction ends.
@@ -107,6 +175,7 @@ pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<TaskReco
                  AND (CAST($3 AS TEXT) IS NULL OR t.agent_name = $3) \
                  AND (CAST($4 AS TEXT) IS NULL OR t.user_id = $4) \
                  AND (CAST($5 AS TEXT) IS NULL OR t.number < (SELECT a.number FROM tasks a WHERE a.id = $5)) \
+                 AND (CAST($7 AS TEXT) IS NULL OR {among t.agent_namespace 7}) \
                  ORDER BY t.number DESC LIMIT $6"
             ),
             &params![
@@ -116,10 +185,33 @@ pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<TaskReco
                 filter.user_id.as_deref(),
                 filter.after.as_deref(),
                 page(filter.limit),
+                list_or_null(filter.namespaces.as_deref()).as_deref(),
             ],
         )
         .await?;
     rows.into_iter().map(read).collect()
+}
+
+/// The tasks that changed at this time or later, and the time now.
+pub(crate) async fn changed(
+    tx: Tx<'_>,
+    since: Option<Millis>,
+    limit: usize,
+) -> Result<(Millis, Vec<(String, i64, TaskState)>)> {
+    let now = super::upkeep::now(tx).await?;
+    let Some(since) = since else {
+        return Ok((now, Vec::new()));
+    };
+    let rows = tx
+        .query(
+            "SELECT id, next_seq, state FROM tasks WHERE last_activity >= $1 ORDER BY last_activity LIMIT $2",
+            &params![since, page(limit)],
+        )
+        .await?;
+    let changed = rows
+        .into_iter()
+        .map(|mut row| Ok((row.text()?, row.int()?, row.word(TaskState::from_word)?)));
+    Ok((now, changed.collect::<Result<_>>()?))
 }
 
 /// Refuses when the task is in none of these states; an empty list stands for all but `ended`.
@@ -146,10 +238,11 @@ pub(crate) async fn change_state(tx: Tx<'_>, change: &StateChange) -> Result<Tas
     }
     expect_state(&task, &change.from)?;
     set_state(tx, &task, change.to, change.detail.as_ref()).await?;
+    note_progress(tx, &change.task).await?;
     get(tx, &change.task).await
 }
 
-/// Sets the state of a locked task, with all that follows from it.
+/// Sets the state of a locked task, with all that follows from it but whether it has something to do, which the caller notes.
 pub(crate) async fn set_state(
     tx: Tx<'_>,
     task: &TaskRecord,

@@ -83,6 +83,12 @@ impl<'a> From<&'a str> for SqlValue<'a> {
     }
 }
 
+impl From<String> for SqlValue<'_> {
+    fn from(value: String) -> Self {
+        Self::Text(Cow::Owned(value))
+    }
+}
+
 impl<'a> From<&'a String> for SqlValue<'a> {
     fn from(value: &'a String) -> Self {
         Self::Text(Cow::Borrowed(value))
@@ -139,6 +145,11 @@ pub(crate) fn truncated(value: &str) -> SqlValue<'_> {
     } else {
         SqlValue::Text(Cow::Borrowed(cut))
     }
+}
+
+/// Texts as a list of JSON, for `{among}`.
+pub(crate) fn list_or_null(texts: Option<&[String]>) -> Option<String> {
+    texts.map(|texts| Value::from(texts).to_string())
 }
 
 /// JSON as text.

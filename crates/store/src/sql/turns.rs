@@ -39,8 +39,11 @@ pub(crate) async fn append(tx: Tx<'_>, append: &AppendTurns) -> Result<AppendedT
     }
     let mut changed = tx
         .query(
-            "UPDATE tasks SET next_seq = next_seq + $2, last_activity = {now} WHERE id = $1 \
-             RETURNING next_seq, last_activity",
+            concat!(
+                "UPDATE tasks SET next_seq = next_seq + $2, last_activity = {now}, ready_at = CASE WHEN ",
+                tasks::has_work!(),
+                " THEN {now} END WHERE id = $1 RETURNING next_seq, last_activity"
+            ),
             &params![&append.task, append.turns.len()],
         )
         .await?;
@@ -74,6 +77,19 @@ async fn settle(tx: Tx<'_>, append: &AppendTurns, delivery: i64) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// How many bytes turns have.
+pub(crate) async fn sizes(tx: Tx<'_>, task: &str, from: i64, limit: usize) -> Result<Vec<usize>> {
+    let rows = tx
+        .query(
+            "SELECT CAST(OCTET_LENGTH(body) AS BIGINT) FROM turns WHERE task_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
+            &params![task, from, page(limit)],
+        )
+        .await?;
+    rows.into_iter()
+        .map(|mut row| Ok(usize::try_from(row.int()?).unwrap_or(usize::MAX)))
+        .collect()
 }
 
 pub(crate) async fn list(

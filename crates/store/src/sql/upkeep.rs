@@ -1,101 +1,18 @@
-//! Statements about the store itself: sweeping, counting, and whether it can be written to.
+//! Statements about the store itself: counting, how old its work is, and whether it can be written to.
 
 use std::collections::BTreeMap;
 
 use super::row::first;
-use super::transaction::{SqlValue, Tx, params};
-use super::{page, tasks};
+use super::transaction::{Tx, params};
 use crate::error::{Result, StoreError};
-use crate::model::{Millis, Retention, StoreStats, SweepReport};
-
-pub(crate) async fn sweep(tx: Tx<'_>, retention: &Retention) -> Result<SweepReport> {
-    let batch = page(retention.batch.max(1));
-    let now = now(tx).await?;
-    let before = |age: Millis| now.saturating_sub(age.max(0));
-    let dedupe_keys = tx
-        .execute(
-            "UPDATE events SET dedupe_key = NULL WHERE id IN (SELECT id FROM events WHERE dedupe_key IS NOT NULL \
-             AND received_at <= $1 ORDER BY received_at LIMIT $2)",
-            &params![before(retention.dedupe_ms), batch],
-        )
-        .await?;
-    let mut swept = SweepReport {
-        dedupe_keys,
-        ..SweepReport::default()
-    };
-    if let Some(age) = retention.events_ms {
-        // An event that is removed earlier than its key would let a duplicate in.
-        let before = before(age.max(retention.dedupe_ms));
-        swept.events = remove_events(tx, before, batch).await?;
-    }
-    if let Some(age) = retention.ended_tasks_ms {
-        let rows = tx
-            .query(
-                "SELECT id FROM tasks t WHERE state = 'ended' AND last_activity <= $1 AND NOT EXISTS (SELECT 1 \
-                 FROM leases l WHERE l.kind = 'task' AND l.name = t.id AND l.until > {now}) \
-                 ORDER BY number LIMIT $2 {skip_locked t}",
-                &params![before(age), batch],
-            )
-            .await?;
-        let ids = rows
-            .into_iter()
-            .map(|mut row| row.text())
-            .collect::<Result<Vec<_>>>()?;
-        tasks::remove(tx, &ids).await?;
-        swept.tasks = ids.len() as u64;
-    }
-    if let Some(age) = retention.channels_ms {
-        let rows = tx
-            .query(
-                "DELETE FROM channels WHERE id IN (SELECT id FROM channels WHERE state IN ('closed', 'lost') \
-                 AND updated_at <= $1 ORDER BY number LIMIT $2) RETURNING id",
-                &params![before(age), batch],
-            )
-            .await?;
-        swept.channels = rows.len() as u64;
-        for mut row in rows {
-            let id = row.text()?;
-            tx.execute(
-                "DELETE FROM leases WHERE kind = 'channel' AND name = $1",
-                &params![&id],
-            )
-            .await?;
-        }
-    }
-    let batch = batch as u64;
-    swept.more = [swept.dedupe_keys, swept.events, swept.tasks, swept.channels].contains(&batch);
-    Ok(swept)
-}
-
-async fn remove_events(tx: Tx<'_>, before: Millis, batch: usize) -> Result<u64> {
-    let rows = tx
-        .query(
-            "SELECT id FROM events e WHERE state = 'routed' AND dedupe_key IS NULL AND received_at <= $1 \
-             AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id AND d.state = 'pending') \
-             ORDER BY received_at LIMIT $2 {skip_locked e}",
-            &params![before, batch],
-        )
-        .await?;
-    let mut ids: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(rows.len());
-    for mut row in rows {
-        ids.push(vec![row.int()?.into()]);
-    }
-    // Asked again now that nobody else can change them: a replay may have come between.
-    let removed = tx
-        .query_each(
-            "DELETE FROM events WHERE id = $1 AND state = 'routed' AND NOT EXISTS (SELECT 1 FROM deliveries d \
-             WHERE d.event_id = events.id AND d.state = 'pending') RETURNING id",
-            &ids,
-        )
-        .await?;
-    Ok(removed.iter().filter(|rows| !rows.is_empty()).count() as u64)
-}
+use crate::model::{Millis, StoreProgress, StoreStats};
 
 pub(crate) async fn stats(tx: Tx<'_>) -> Result<StoreStats> {
     let mut counts = tx
         .query(
             "SELECT (SELECT COUNT(*) FROM events WHERE state = 'received'), \
-             (SELECT COUNT(*) FROM deliveries WHERE state = 'pending')",
+             (SELECT COUNT(*) FROM deliveries WHERE state = 'pending' AND command = 0) \
+             + (SELECT COUNT(*) FROM deliveries WHERE state = 'pending' AND command = 1)",
             &[],
         )
         .await?;
@@ -120,6 +37,47 @@ pub(crate) async fn stats(tx: Tx<'_>) -> Result<StoreStats> {
         unrouted_events,
         pending_deliveries,
         channels: counted(channels)?,
+    })
+}
+
+/// How long the oldest work has waited. A task that is running under a live lease makes progress; what waits for it comes
+/// after that. So does what waits for one that waits for a person.
+pub(crate) async fn progress(tx: Tx<'_>, owner: &str) -> Result<StoreProgress> {
+    let now = now(tx).await?;
+    let age = |since: Option<Millis>| since.map(|since| now.saturating_sub(since).max(0));
+    let oldest = async |tx: Tx<'_>, sql: &'static str| -> Result<Option<Millis>> {
+        let rows = tx.query(sql, &[]).await?;
+        first(rows).map(|mut row| row.int()).transpose()
+    };
+    let event = oldest(
+        &mut *tx,
+        "SELECT received_at FROM events WHERE state = 'received' ORDER BY id LIMIT 1",
+    )
+    .await?;
+    // The end of a lease that ran out is when the work was left alone.
+    let task = oldest(
+        &mut *tx,
+        "SELECT CASE WHEN l.until > t.ready_at AND l.until <= {now} THEN l.until ELSE t.ready_at END FROM tasks t \
+         LEFT JOIN leases l ON l.kind = 'task' AND l.name = t.id WHERE t.ready_at <= {now} \
+         AND (t.state <> 'running' OR COALESCE(l.until, 0) <= {now}) ORDER BY t.ready_at, t.number LIMIT 1",
+    )
+    .await?;
+    let command = oldest(
+        &mut *tx,
+        "SELECT created_at FROM deliveries WHERE state = 'pending' AND command = 1 ORDER BY id LIMIT 1",
+    )
+    .await?;
+    let rows = tx
+        .query(
+            "SELECT COUNT(*) FROM leases WHERE owner = $1",
+            &params![owner],
+        )
+        .await?;
+    let leases = first(rows).map_or(Ok(0), |mut row| row.int())?;
+    Ok(StoreProgress {
+        oldest_event_ms: age(event).max(age(task)),
+        oldest_command_ms: age(command),
+        leases: u64::try_from(leases).unwrap_or(0),
     })
 }
 

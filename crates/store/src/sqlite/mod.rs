@@ -4,6 +4,7 @@ mod backend;
 mod checkpoint;
 mod connection;
 mod error;
+pub(crate) mod inline;
 mod readers;
 mod transaction;
 mod writer;

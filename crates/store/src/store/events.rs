@@ -7,9 +7,10 @@ use crate::error::Result;
 use crate::model::{
     ClaimedEvent, ClaimedTask, DeliveryRecord, DirectDelivery, EventClaim, EventDetail,
     EventFilter, EventRouting, EventSummary, HeldLease, Millis, NewEvent, ReceiveOutcome,
-    WakeRules,
+    TaskQueues, WakeRules,
 };
-use crate::sql::{deliveries, events};
+use crate::sql::deliveries::DeliveryQueue;
+use crate::sql::{deliveries, events, tasks};
 
 impl Store {
     /// Stores events, all or none. They are durable when this returns, in the order given. Repeating it is safe for events with a
@@ -69,6 +70,17 @@ impl Store {
         transaction!(self, Read, [id = id], |tx| events::get(tx, *id))
     }
 
+    /// The same as those see it who may see these namespaces only: with deliveries to tasks in them. `NotFound` also if it
+    /// concerns none of them.
+    pub async fn event_for(&self, id: i64, namespaces: &[String]) -> Result<EventDetail> {
+        transaction!(
+            self,
+            Read,
+            [id = id, namespaces = namespaces.to_vec()],
+            |tx| events::get_for(tx, *id, namespaces)
+        )
+    }
+
     /// Makes a routed event one that is to be routed, as a new attempt, whose number it returns. `Conflict` if the
     /// event is still to be routed.
     pub async fn replay(&self, id: i64) -> Result<i64> {
@@ -82,11 +94,36 @@ impl Store {
             self,
             Write,
             [task = task.to_owned(), delivery = delivery],
-            |tx| deliveries::deliver(tx, task, delivery)
+            |tx| deliveries::deliver(tx, task, delivery, DeliveryQueue::Inputs)
         )
     }
 
-    /// The pending deliveries of a task, oldest first.
+    /// Tells a task what a person wants of it. Commands have a queue of their own: they are read before everything else
+    /// that is pending. The same as the newest that is pending is a duplicate. `Conflict` if the task has ended.
+    pub async fn command(&self, task: &str, command: DirectDelivery) -> Result<ReceiveOutcome> {
+        transaction!(
+            self,
+            Write,
+            [task = task.to_owned(), command = command],
+            |tx| deliveries::deliver(tx, task, command, DeliveryQueue::Commands)
+        )
+    }
+
+    /// The commands of a task that are pending: one that ends it first, then in the order they came.
+    pub async fn commands(&self, task: &str, limit: usize) -> Result<Vec<DeliveryRecord>> {
+        transaction!(self, Read, [task = task.to_owned(), limit = limit], |tx| {
+            deliveries::commands(tx, task, *limit)
+        })
+    }
+
+    /// What a task is to be given next: its commands, as many as this, and its oldest input.
+    pub async fn queues(&self, task: &str, limit: usize) -> Result<TaskQueues> {
+        transaction!(self, Read, [task = task.to_owned(), limit = limit], |tx| {
+            deliveries::next_of(tx, task, *limit)
+        })
+    }
+
+    /// The pending inputs of a task, oldest first.
     pub async fn pending(&self, task: &str, limit: usize) -> Result<Vec<DeliveryRecord>> {
         transaction!(self, Read, [task = task.to_owned(), limit = limit], |tx| {
             deliveries::pending(tx, task, *limit)
@@ -128,8 +165,15 @@ impl Store {
         )
     }
 
+    /// Leaves a task that cannot go on alone for so long, unless something comes for it, and ends the lease on it.
+    pub async fn postpone(&self, held: HeldLease, pause_ms: Millis) -> Result<()> {
+        transaction!(self, Write, [held = held, pause_ms = pause_ms], |tx| {
+            tasks::postpone(tx, held, *pause_ms)
+        })
+    }
+
     /// Leases tasks that have something to do and that nobody holds: those with pending deliveries, and those that are
-    /// `running` without a live lease. Longest waiting first.
+    /// `running` without a live lease. Longest waiting first. One that waits for a person is leased for commands only.
     pub async fn claim_tasks(
         &self,
         owner: &str,

@@ -2,7 +2,7 @@
 
 use super::{Store, transaction};
 use crate::error::Result;
-use crate::model::{HeldLease, Lease, LeaseKind, Millis};
+use crate::model::{HeldLease, Lease, LeaseKind, LeaseRenewal, Millis};
 use crate::sql::leases;
 
 impl Store {
@@ -27,14 +27,31 @@ impl Store {
         )
     }
 
-    /// Makes every lease of an owner last this long from now. Returns those that are still the owner's.
-    pub async fn renew_all(&self, owner: &str, lease_ms: Millis) -> Result<Vec<Lease>> {
+    /// Makes the leases that an owner works on last this long from now. What else it holds is released, unless it was
+    /// acquired within the last third of that time: nobody works on it.
+    pub async fn renew(
+        &self,
+        owner: &str,
+        lease_ms: Millis,
+        worked_on: Vec<HeldLease>,
+    ) -> Result<LeaseRenewal> {
         transaction!(
             self,
             Write,
-            [owner = owner.to_owned(), lease_ms = lease_ms],
-            |tx| leases::renew_all(tx, owner, *lease_ms)
+            [
+                owner = owner.to_owned(),
+                lease_ms = lease_ms,
+                worked_on = worked_on
+            ],
+            |tx| leases::renew(tx, owner, *lease_ms, worked_on)
         )
+    }
+
+    /// Ends leases. Those that have moved stay as they are.
+    pub async fn release_each(&self, held: Vec<HeldLease>) -> Result<()> {
+        transaction!(self, Write, [held = held], |tx| leases::release_each(
+            tx, held
+        ))
     }
 
     /// Ends a lease. Nothing happens if it has moved.

@@ -1,5 +1,7 @@
 //! The store: everything durable goes through its methods. Both databases keep the same contract (`tests/it/contract/`).
 
+mod access;
+mod audit;
 mod events;
 mod leases;
 mod listening;
@@ -11,10 +13,11 @@ use std::sync::Arc;
 
 use crate::backend::Backend;
 use crate::error::Result;
-use crate::model::{Millis, Retention, StoreStats, SweepReport};
+use crate::model::{Millis, Retention, StoreProgress, StoreStats, SweepReport};
 use crate::postgres::{PostgresBackend, PostgresOptions};
+use crate::simulated::{SimulatedBackend, SimulatedDatabase, StoreFaults};
 use crate::sql::transaction::{TransactionMode, TransactionWork};
-use crate::sql::upkeep;
+use crate::sql::{retention, upkeep};
 use crate::sqlite::{SqliteBackend, SqliteOptions};
 use crate::timing::Timings;
 
@@ -66,6 +69,12 @@ impl Store {
         Ok(Self::on(Backend::Postgres(backend)))
     }
 
+    /// Uses a simulated database as one process, with the faults that the simulation has for it.
+    #[must_use]
+    pub fn simulated(database: Arc<SimulatedDatabase>, faults: Arc<dyn StoreFaults>) -> Self {
+        Self::on(Backend::Simulated(SimulatedBackend { database, faults }))
+    }
+
     fn on(backend: Backend) -> Self {
         Self {
             backend,
@@ -85,9 +94,24 @@ impl Store {
 
     /// Removes what is old enough.
     pub async fn sweep(&self, retention: Retention) -> Result<SweepReport> {
-        transaction!(self, Write, [retention = retention], |tx| upkeep::sweep(
+        transaction!(self, Write, [retention = retention], |tx| retention::sweep(
             tx, retention
         ))
+    }
+
+    /// Ends tasks that are finished: idle for so long, with nothing pending, and listening to nothing any more. As many as
+    /// this at most. Returns their ids.
+    pub async fn end_finished(&self, idle_ms: Millis, limit: usize) -> Result<Vec<String>> {
+        transaction!(self, Write, [idle_ms = idle_ms, limit = limit], |tx| {
+            retention::end_finished(tx, *idle_ms, *limit)
+        })
+    }
+
+    /// How long the oldest work has waited, and how many leases an owner holds.
+    pub async fn progress(&self, owner: &str) -> Result<StoreProgress> {
+        transaction!(self, Read, [owner = owner.to_owned()], |tx| {
+            upkeep::progress(tx, owner)
+        })
     }
 
     /// How much there is.

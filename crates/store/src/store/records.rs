@@ -1,10 +1,10 @@
-//! Traces of tasks and the keys of the API.
+//! Traces of tasks.
 
 use serde_json::Value;
 
 use super::{Store, transaction};
 use crate::error::Result;
-use crate::model::{ApiKey, NewApiKey, TraceEntry};
+use crate::model::TraceEntry;
 use crate::sql::records;
 
 impl Store {
@@ -23,29 +23,5 @@ impl Store {
         transaction!(self, Read, [task = task.to_owned(), limit = limit], |tx| {
             records::newest_trace(tx, task, *limit)
         })
-    }
-
-    /// Stores a key of the API. `Conflict` if the id or the hash is known.
-    pub async fn add_api_key(&self, key: NewApiKey) -> Result<ApiKey> {
-        transaction!(self, Write, [key = key], |tx| records::add_key(tx, key))
-    }
-
-    /// The key with this hash, be it good or not any more.
-    pub async fn api_key(&self, hash: &str) -> Result<Option<ApiKey>> {
-        transaction!(self, Read, [hash = hash.to_owned()], |tx| records::key(
-            tx, hash
-        ))
-    }
-
-    /// All keys, oldest first.
-    pub async fn api_keys(&self) -> Result<Vec<ApiKey>> {
-        transaction!(self, Read, [], |tx| records::keys(tx))
-    }
-
-    /// Revokes a key; `NotFound` if there is none.
-    pub async fn revoke_api_key(&self, id: &str) -> Result<()> {
-        transaction!(self, Write, [id = id.to_owned()], |tx| records::revoke_key(
-            tx, id
-        ))
     }
 }

@@ -3,8 +3,8 @@
 use super::{Store, transaction};
 use crate::error::Result;
 use crate::model::{
-    AllowEntry, AppendTurns, AppendedTurns, Interest, InterestedTask, NewTask, StateChange,
-    TaskFilter, TaskRecord, ToolRef, TurnRecord,
+    AllowEntry, AppendTurns, AppendedTurns, Interest, InterestedTask, Millis, NewTask, StateChange,
+    TaskFilter, TaskRecord, TaskState, ToolRef, TurnRecord,
 };
 use crate::sql::{interests, tasks, turns};
 
@@ -57,6 +57,28 @@ impl Store {
             [task = task.to_owned(), from = from, limit = limit],
             |tx| turns::list(tx, task, *from, *limit)
         )
+    }
+
+    /// How many bytes the turns from this number on have, oldest first.
+    pub async fn turn_sizes(&self, task: &str, from: i64, limit: usize) -> Result<Vec<usize>> {
+        transaction!(
+            self,
+            Read,
+            [task = task.to_owned(), from = from, limit = limit],
+            |tx| turns::sizes(tx, task, *from, *limit)
+        )
+    }
+
+    /// The time, and the tasks that changed at this time or later, each with the number of its next turn and its state.
+    /// Without a time there are none yet.
+    pub async fn changed_tasks(
+        &self,
+        since: Option<Millis>,
+        limit: usize,
+    ) -> Result<(Millis, Vec<(String, i64, TaskState)>)> {
+        transaction!(self, Read, [since = since, limit = limit], |tx| {
+            tasks::changed(tx, *since, *limit)
+        })
     }
 
     /// The allow list of a task, for all tools, in the order of its growth.

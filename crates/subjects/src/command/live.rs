@@ -39,7 +39,10 @@ impl LiveCommand {
         let process = self.process.insert(process);
         let (said, status) = process.converse(prompt).await;
         match status {
-            Some(status) if status.success() => Ok(SubjectAnswer { text: Some(said) }),
+            Some(status) if status.success() => Ok(SubjectAnswer {
+                text: Some(said.text),
+                said_at: said.at,
+            }),
             status => {
                 let words = process.last_words(status).await;
                 Err(SubjectError::new(format!("the command failed{words}")))
@@ -51,7 +54,10 @@ impl LiveCommand {
         match &mut self.user {
             Some(user) => {
                 let text = user.say(text).await?;
-                Ok(SubjectAnswer { text: Some(text) })
+                Ok(SubjectAnswer {
+                    text: Some(text),
+                    said_at: None,
+                })
             }
             None if self.urls.is_empty() => self.once(text).await,
             None => Err(SubjectError::new(
@@ -62,8 +68,18 @@ impl LiveCommand {
 
     async fn leave(mut self: Box<Self>) -> Shutdown {
         let mut warnings: Vec<String> = self.watch.reason().into_iter().collect();
-        if let Some(process) = self.process.take() {
-            process.end().await;
+        let (mut failure, mut stderr) = (None, None);
+        if let Some(mut process) = self.process.take() {
+            // A server that died in the run has not ended well, whatever it said before. One that was asked for one
+            // thing has told how it ended.
+            if !self.urls.is_empty()
+                && let Some(status) = process.status().await
+                && !status.success()
+            {
+                let words = process.last_words(Some(status)).await;
+                failure = Some(format!("the command ended in the run{words}"));
+            }
+            stderr = process.end().await;
         }
         let mark = self.mark.clone();
         let left = tokio::task::spawn_blocking(move || kill_marked(MARK, &mark)).await;
@@ -80,7 +96,9 @@ impl LiveCommand {
         self.port = None;
         Shutdown {
             tokens: None,
+            failure,
             warnings,
+            stderr,
         }
     }
 }

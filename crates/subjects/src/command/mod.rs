@@ -4,7 +4,7 @@
 mod live;
 mod ports;
 mod process;
-mod variables;
+pub(crate) mod variables;
 mod workplace;
 
 use std::path::PathBuf;

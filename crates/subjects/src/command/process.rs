@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proofhouse_wire::client::Client;
 use proofhouse_wire::{Bytes, Child, HeaderMap, Method, Spawn, WireLimits, WireLine};
@@ -25,6 +25,14 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const QUESTION: Duration = Duration::from_secs(2);
 
 type ProcessOutput = proofhouse_wire::LineReader<tokio::io::BufReader<tokio::process::ChildStdout>>;
+
+/// What a command said.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessAnswer {
+    pub(crate) text: String,
+    /// When its last line came.
+    pub(crate) at: Option<Instant>,
+}
 
 /// A command under way. When it is dropped, its whole group is killed.
 pub(crate) struct SubjectProcess {
@@ -128,8 +136,8 @@ impl SubjectProcess {
     }
 
     /// Says something to it, and returns everything that it says until it ends, and how it ended.
-    pub(crate) async fn converse(&mut self, said: &str) -> (String, Option<ExitStatus>) {
-        let mut heard = String::new();
+    pub(crate) async fn converse(&mut self, said: &str) -> (ProcessAnswer, Option<ExitStatus>) {
+        let mut heard = ProcessAnswer::default();
         let stdin = self.stdin.take();
         let lines = self.lines.take();
         let speaking = async {
@@ -143,10 +151,13 @@ impl SubjectProcess {
             let Some(mut lines) = lines else { return };
             while let Ok(Some(line)) = lines.next().await {
                 if let WireLine::Whole(line) | WireLine::Cut(line) = line
-                    && heard.len() + line.len() < MAX_OUTPUT_BYTES
+                    && heard.text.len() + line.len() < MAX_OUTPUT_BYTES
                 {
-                    heard.push_str(&String::from_utf8_lossy(&line));
-                    heard.push('\n');
+                    if !line.trim_ascii().is_empty() {
+                        heard.at = Some(Instant::now());
+                    }
+                    heard.text.push_str(&String::from_utf8_lossy(&line));
+                    heard.text.push('\n');
                 }
             }
         };
@@ -196,15 +207,23 @@ impl SubjectProcess {
         }
     }
 
-    /// Ends it: it is asked, then killed.
-    pub(crate) async fn end(mut self) {
+    /// How it ended, if it has.
+    pub(crate) async fn status(&mut self) -> Option<ExitStatus> {
+        let waited = tokio::time::timeout(LOOK, self.child.wait()).await;
+        waited.ok().flatten()
+    }
+
+    /// Ends it: it is asked, then killed. Gives the end of what it complained.
+    pub(crate) async fn end(mut self) -> Option<String> {
         self.leave_alone();
         let Self {
             child,
             reading: _reading,
             ..
         } = self;
+        let stderr = child.stderr();
         child.stop_now().await;
+        Some(stderr).filter(|text| !text.trim().is_empty())
     }
 }
 

@@ -92,7 +92,7 @@ fn plant(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-fn canary(run: &RunContext) -> String {
+pub(crate) fn canary(run: &RunContext) -> String {
     format!("CANARY-{:016x}", run.seed)
 }
 

@@ -9,6 +9,7 @@ use proofhouse_source::DiagnosticSeverity;
 use proofhouse_wire::files::FileInput;
 use serde_json::Value;
 
+use super::frameworks::FrameworkUse;
 use super::packages;
 
 /// Where the usual clients keep their MCP servers in a project.
@@ -57,6 +58,8 @@ pub struct DiscoveredProject {
     pub documents: Vec<String>,
     /// Commands that may start an agent, each with where it stands.
     pub commands: Vec<Hint>,
+    /// Files that use a framework for agents; those with an adapter come first.
+    pub frameworks: Vec<FrameworkUse>,
 }
 
 /// A configuration of MCP servers.
@@ -66,6 +69,8 @@ pub struct McpConfigFile {
     pub file: String,
     /// How many servers it names.
     pub servers: usize,
+    /// Their names.
+    pub names: Vec<String>,
     /// Where on this machine it says a server is.
     pub listens: Option<SocketAddr>,
 }
@@ -130,6 +135,10 @@ pub fn detect(directory: &Path) -> DiscoveredProject {
     search.directory(directory, 0);
     found.commands.truncate(MAX_FOUND);
     found
+        .frameworks
+        .sort_by_key(|one| (one.object.is_none(), one.file.matches('/').count()));
+    found.frameworks.truncate(MAX_FOUND);
+    found
 }
 
 /// A file that is there and is text of a reasonable size.
@@ -160,6 +169,9 @@ fn mcp_config(name: &str, text: &str) -> Option<McpConfigFile> {
     Some(McpConfigFile {
         file: name.to_owned(),
         servers: servers.map_or(0, serde_json::Map::len),
+        names: servers.map_or_else(Vec::new, |servers| {
+            servers.keys().take(MAX_FOUND).cloned().collect()
+        }),
         listens,
     })
 }
@@ -171,6 +183,14 @@ fn loopback(url: &str) -> Option<SocketAddr> {
     let authority = authority.replace("localhost", "127.0.0.1");
     let address: SocketAddr = authority.parse().ok()?;
     address.ip().is_loopback().then_some(address)
+}
+
+/// Whether a file may be the code of an agent.
+fn is_code(name: &str) -> bool {
+    let ends = [".py", ".ts", ".mts", ".js", ".mjs"];
+    ends.iter().any(|end| name.ends_with(end))
+        && !name.ends_with(".d.ts")
+        && !name.starts_with("test_")
 }
 
 struct ProjectSearch<'f> {
@@ -205,6 +225,12 @@ impl ProjectSearch<'_> {
             };
             if kind.is_dir() && depth < MAX_DEPTH && !SKIPPED.contains(&name) {
                 self.directory(&path, depth + 1);
+            } else if kind.is_file() && is_code(name) {
+                self.files += 1;
+                if self.files > MAX_FILES {
+                    return;
+                }
+                self.code(&path);
             } else if kind.is_file() && (name.ends_with(".yaml") || name.ends_with(".yml")) {
                 self.files += 1;
                 if self.files > MAX_FILES {
@@ -213,6 +239,23 @@ impl ProjectSearch<'_> {
                 self.file(&path);
             }
         }
+    }
+
+    /// Looks for frameworks in a file of code. What we wrote ourselves is no agent of the project.
+    fn code(&mut self, path: &Path) {
+        let file = self.relative(path);
+        let Some(file) = file.filter(|file| !file.starts_with("proofhouse_agent.")) else {
+            return;
+        };
+        let Some(text) = read(path) else {
+            return;
+        };
+        let is_package = |directory: &str| {
+            let root = self.root.join(directory);
+            root.join("__init__.py").is_file()
+        };
+        let found = FrameworkUse::find(&file, &text, is_package);
+        self.found.frameworks.extend(found);
     }
 
     fn file(&mut self, path: &Path) {

@@ -18,7 +18,7 @@ use crate::runtime::{ActionError, ActionRuntime, Setup};
 
 pub use cel::CelRuntime;
 pub use kubernetes_job::{Cluster, KubernetesJobs};
-pub use mcp::McpRuntime;
+pub use mcp::{McpAuthorization, McpRuntime};
 pub use stateful_session::StatefulSession;
 
 /// The runtime of a kind of backend. What an operator configures comes later, with

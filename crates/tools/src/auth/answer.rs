@@ -5,13 +5,12 @@ use serde_json::Value;
 use super::error::AuthError;
 use crate::http::{HttpClient, HttpResponse, ToolRequest};
 use proofhouse_manifest::interpolate::Secrets;
+use proofhouse_mcp_auth::is_token;
 
 /// An answer with a token in it has a few KiB; this is generous, and far from what other tools may answer.
 pub(super) const MAX_ANSWER_BYTES: usize = 256 << 10;
 /// A token travels in a header, and most servers take headers of 8 to 64 KiB.
 const MAX_TOKEN_BYTES: usize = 32 << 10;
-/// No token is believed to live longer than ten years, so that times stay within their range.
-const MAX_LIFE: u64 = 10 * 365 * 24 * 3600;
 /// How much is told of what a token endpoint says.
 const MAX_SAID: usize = 200;
 
@@ -58,26 +57,10 @@ pub(super) fn token(answer: &Value, key: &str) -> Result<String, AuthError> {
     }
 }
 
-/// Whether a text can be a token: printable and on one line (RFC 6749, appendix A.12).
-pub(super) fn is_token(text: &str) -> bool {
-    (1..=MAX_TOKEN_BYTES).contains(&text.len()) && text.bytes().all(|byte| matches!(byte, 33..=126))
-}
-
-/// When a token ends that lives for the seconds of `expires_in`, which some servers write as a text.
+/// When a token ends that lives for the seconds of `expires_in`.
 pub(super) fn end(answer: &Value, now: u64) -> Result<Option<u64>, AuthError> {
-    let seconds = match answer.get("expires_in") {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Number(number)) => number.as_f64(),
-        Some(Value::String(text)) => text.trim().parse::<f64>().ok(),
-        Some(_) => None,
-    };
-    match seconds {
-        Some(seconds) if seconds.is_finite() && seconds >= 0.0 => {
-            // The cast cuts at the ends of the range.
-            Ok(Some(now.saturating_add((seconds as u64).min(MAX_LIFE))))
-        }
-        _ => Err(AuthError::Answer("`expires_in` is not a number of seconds")),
-    }
+    let end = proofhouse_mcp_auth::expires_at(answer, now);
+    end.map_err(|_| AuthError::Answer("`expires_in` is not a number of seconds"))
 }
 
 fn refusal(answer: &HttpResponse, json: Option<&Value>, secrets: &Secrets) -> AuthError {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::jwt::SigningKey;
 use proofhouse_manifest::interpolate::{Sealed, Secrets, TokenHosts};
+use proofhouse_mcp_auth::SigningKey;
 
 /// The providers by name.
 #[derive(Debug, Clone, Default)]
@@ -139,7 +139,10 @@ impl OauthClient {
         if let Some(secret) = &self.secret {
             secrets.add(secret.expose());
             // As it travels.
-            secrets.add(&super::oauth::joined(&self.id, secret.expose()));
+            secrets.add(&proofhouse_mcp_auth::basic_credentials(
+                &self.id,
+                secret.expose(),
+            ));
         }
     }
 }

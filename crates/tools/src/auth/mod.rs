@@ -26,7 +26,6 @@ mod cache;
 mod config;
 mod error;
 mod github;
-mod jwt;
 mod oauth;
 mod providers;
 
@@ -35,5 +34,5 @@ pub use config::{
     ProviderConfig, RefreshToken,
 };
 pub use error::AuthError;
-pub use jwt::{KeyError, SigningKey};
+pub use proofhouse_mcp_auth::{KeyError, SigningKey};
 pub use providers::Providers;

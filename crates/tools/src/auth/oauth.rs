@@ -1,17 +1,16 @@
 //! OAuth 2.0 token requests: client credentials and refresh tokens (RFC 6749, sections 4.4 and 6).
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::answer::{ask, end, is_token, token};
+use super::answer::{ask, end, token};
 use super::cache::Fetched;
 use super::config::{ClientAuthentication, OauthClient};
 use super::error::AuthError;
 use crate::http::{HttpClient, ToolRequest};
 use proofhouse_manifest::interpolate::{Sealed, Secrets};
+use proofhouse_mcp_auth::{basic_credentials, is_token};
 
 /// Asks for a token; also yields the next refresh token, if the answer holds one.
 pub(super) async fn grant(
@@ -88,15 +87,9 @@ fn request(client: &OauthClient, refresh_token: Option<&str>) -> Result<ToolRequ
 
 /// The header of a client with a secret.
 fn basic(id: &str, secret: &str) -> Result<HeaderValue, AuthError> {
-    let text = format!("Basic {}", joined(id, secret));
+    let text = format!("Basic {}", basic_credentials(id, secret));
     let mut value =
         HeaderValue::from_str(&text).map_err(|_| AuthError::Request("no header can hold it"))?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// Both words are encoded as in a form before they are joined (RFC 6749, section 2.3.1).
-pub(super) fn joined(id: &str, secret: &str) -> String {
-    let encode = |word: &str| form_urlencoded::byte_serialize(word.as_bytes()).collect::<String>();
-    STANDARD.encode(format!("{}:{}", encode(id), encode(secret)))
 }

@@ -49,12 +49,114 @@ pub(super) static OPERATOR: TypeSpec = TypeSpec {
         field(
             "mcp",
             Kind::Type(&MCP),
-            "What MCP servers that are commands get.",
+            "What MCP servers get: variables for commands, authorization for URLs.",
         ),
         field(
             "webhooks",
             Kind::map(&Kind::Type(&WEBHOOK)),
             "How deliveries are signed, by the tool or source they are posted to.",
+        ),
+        field(
+            "sign_in",
+            Kind::Type(&SIGN_IN),
+            "The identity provider that people sign in to the dashboard with.",
+        ),
+        field(
+            "retention",
+            Kind::Type(&RETENTION),
+            "How long a server keeps things; the flags of serve win.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+/// What a group may be granted: the roles of the API.
+pub(super) const ROLES: &[&str] = &[
+    "reader", "starter", "approver", "operator", "auditor", "admin",
+];
+
+pub(super) static SIGN_IN: TypeSpec = TypeSpec {
+    name: "SignIn",
+    doc: "An identity provider that speaks OpenID Connect, and what its groups allow.",
+    fields: &[
+        needed(
+            "issuer",
+            Kind::Text,
+            "The provider, such as https://id.example.com.",
+        ),
+        needed(
+            "client_id",
+            Kind::Text,
+            "What the provider calls this server.",
+        ),
+        field(
+            "client_secret",
+            Kind::Text,
+            "What this server proves that with; absent for a public client.",
+        ),
+        needed(
+            "public_url",
+            Kind::Text,
+            "Where browsers reach this server; /dashboard/oidc/callback below it is what the provider sends them back to.",
+        ),
+        field(
+            "scopes",
+            TEXTS,
+            "What is asked for beside openid; profile and email when absent.",
+        ),
+        field(
+            "groups_claim",
+            Kind::Text,
+            "The claim of the ID token with the groups of a person; groups when absent.",
+        ),
+        needed(
+            "grants",
+            Kind::list(&Kind::Type(&GRANT)),
+            "What groups allow; whoever is in none of them is not let in.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static GRANT: TypeSpec = TypeSpec {
+    name: "Grant",
+    doc: "What a group allows.",
+    fields: &[
+        needed("group", Kind::Text, "The group."),
+        needed(
+            "role",
+            Kind::AnyOf(&[Kind::Choice(ROLES), VARIABLE]),
+            "What its people may do.",
+        ),
+        field(
+            "namespaces",
+            TEXTS,
+            "The namespaces it holds in; all when absent.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static RETENTION: TypeSpec = TypeSpec {
+    name: "Retention",
+    doc: "How long a server keeps each kind of thing: a duration such as 30d, or forever.",
+    fields: &[
+        field(
+            "idle_tasks",
+            Kind::Text,
+            "Tasks that are finished, until they end.",
+        ),
+        field("events", Kind::Text, "Events that everybody has got."),
+        field("tasks", Kind::Text, "Tasks that have ended."),
+        field("turns", Kind::Text, "Turns of tasks that have ended."),
+        field("traces", Kind::Text, "Traces of tasks."),
+        field(
+            "keys",
+            Kind::Text,
+            "Keys of the API that were revoked or have expired.",
         ),
     ],
     extensions: false,
@@ -64,11 +166,23 @@ pub(super) static OPERATOR: TypeSpec = TypeSpec {
 pub(super) static EGRESS: TypeSpec = TypeSpec {
     name: "Egress",
     doc: "Where tools may connect to beside the public internet.",
-    fields: &[field(
-        "allow",
-        TEXTS,
-        "Networks such as 10.1.0.0/16 or fd00::/8, or addresses.",
-    )],
+    fields: &[
+        field(
+            "allow",
+            TEXTS,
+            "Networks such as 10.1.0.0/16 or fd00::/8, or addresses.",
+        ),
+        field(
+            "hosts",
+            Kind::map(&Kind::Text),
+            "Addresses of names, such as api.example.com: 10.1.0.7 or 10.1.0.7:8443, whatever a name server says.",
+        ),
+        field(
+            "certificates",
+            Kind::Text,
+            "Certificates of authorities that are believed beside the public ones, as PEM.",
+        ),
+    ],
     extensions: false,
     exactly_one: None,
 };
@@ -108,18 +222,118 @@ pub(super) static KUBERNETES: TypeSpec = TypeSpec {
 
 pub(super) static MCP: TypeSpec = TypeSpec {
     name: "Mcp",
-    doc: "What MCP servers that are commands get.",
-    fields: &[field(
-        "environment",
-        Kind::Map {
-            names: Some("^[A-Za-z_][A-Za-z0-9_]{0,199}$"),
-            values: &TEXT_OR_NUMBER,
-        },
-        "Variables that are added to their environment.",
-    )],
+    doc: "What MCP servers that are commands get, and how those at URLs are authorized with.",
+    fields: &[
+        field(
+            "environment",
+            Kind::Map {
+                names: Some("^[A-Za-z_][A-Za-z0-9_]{0,199}$"),
+                values: &TEXT_OR_NUMBER,
+            },
+            "Variables that are added to the environment of commands.",
+        ),
+        field(
+            "oauth",
+            Kind::map(&Kind::Type(&MCP_OAUTH)),
+            "How tools get tokens for their MCP servers, by tool, such as demo/tracker: {}.",
+        ),
+        field(
+            "tokens",
+            Kind::SomeText,
+            "The directory in which these tokens are kept, sealed; in memory only when absent.",
+        ),
+        field(
+            "token_key_file",
+            Kind::SomeText,
+            "The file with the key they are sealed with, 32 bytes in base64; PROOFHOUSE_TOKEN_KEY when absent.",
+        ),
+    ],
     extensions: false,
     exactly_one: None,
 };
+
+pub(super) static MCP_OAUTH: TypeSpec = TypeSpec {
+    name: "McpOauth",
+    doc: "How a tool gets tokens for its MCP server.",
+    fields: &[
+        field(
+            "grant",
+            Kind::AnyOf(&[Kind::Choice(GRANTS), VARIABLE]),
+            "How tokens are got; authorization_code, for which a person agrees, when absent.",
+        ),
+        field(
+            "client_id",
+            TEXT_OR_NUMBER,
+            "The id of a client that is registered; the tool registers by itself when absent.",
+        ),
+        field("client_secret", TEXT_OR_NUMBER, "Its secret."),
+        field(
+            "private_key",
+            Kind::Text,
+            "The key it signs with instead of a secret, as PEM: RSA or P-256.",
+        ),
+        field(
+            "client_metadata_url",
+            Kind::Text,
+            "Where a document about the client is, which authorization servers may take for its id.",
+        ),
+        field(
+            "client_name",
+            Kind::SomeText,
+            "What people read when they are asked to agree.",
+        ),
+        field(
+            "issuer",
+            Kind::Text,
+            "The one authorization server that may be used, whatever the MCP server names.",
+        ),
+        field(
+            "scope",
+            Kind::OneOrMore(&Kind::Text),
+            "The scopes to ask for; those that the server names when absent.",
+        ),
+        field(
+            "consent",
+            Kind::AnyOf(&[Kind::Choice(CONSENTS), VARIABLE]),
+            "login, with `proofhouse tool login`, or automatic, where the server asks nobody; login when absent.",
+        ),
+        field(
+            "redirect_port",
+            TEXT_OR_NUMBER,
+            "The port of this machine that people are sent back to; any when absent.",
+        ),
+        field(
+            "assertion",
+            Kind::Text,
+            "What is said of the client, for jwt_bearer.",
+        ),
+        field(
+            "idp_token_endpoint",
+            Kind::Text,
+            "Where the identity provider exchanges tokens, for cross_app.",
+        ),
+        field(
+            "idp_client_id",
+            TEXT_OR_NUMBER,
+            "Which client the identity provider knows, for cross_app.",
+        ),
+        field(
+            "id_token",
+            Kind::Text,
+            "The identity token of the person, for cross_app.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) const GRANTS: &[&str] = &[
+    "authorization_code",
+    "client_credentials",
+    "jwt_bearer",
+    "cross_app",
+];
+pub(super) const CONSENTS: &[&str] = &["login", "automatic"];
 
 /// What a provider has before it is known which one it is.
 pub(super) static PROVIDER: TypeSpec = TypeSpec {
@@ -363,14 +577,18 @@ pub(super) const HASHES: &[&str] = &["sha1", "sha256", "sha384", "sha512"];
 pub(super) const ENCODINGS: &[&str] = &["hex", "base64"];
 
 /// Every mapping below the file, for the schema and the reference.
-pub(super) static ALL: [&TypeSpec; 9] = [
+pub(super) static ALL: [&TypeSpec; 13] = [
     &EGRESS,
     &KUBERNETES,
     &MCP,
+    &MCP_OAUTH,
     &STATIC,
     &ENV,
     &CLIENT_CREDENTIALS,
     &REFRESH_TOKEN,
     &GITHUB_APP,
     &WEBHOOK,
+    &SIGN_IN,
+    &GRANT,
+    &RETENTION,
 ];

@@ -1,5 +1,5 @@
-//! What the operator configures, in one file: settings, auth providers, egress, Kubernetes, MCP and
-//! webhooks.
+//! What the operator configures, in one file: settings, auth providers, egress, Kubernetes, MCP, webhooks and how
+//! people sign in.
 //!
 //! ```yaml
 //! settings:
@@ -10,7 +10,7 @@
 //!   allow: [10.1.0.0/16]
 //! ```
 //!
-//! A file with none of the six keys is all settings, by tool. `${NAME}` in a text is a variable that the caller
+//! A file with none of the seven keys is all settings, by tool. `${NAME}` in a text is a variable that the caller
 //! looks up, and `$${` is the text `${`. Neither a finding nor the debug form of a configuration shows a
 //! value of the file.
 //!
@@ -27,12 +27,14 @@ mod cluster;
 mod fields;
 mod provider;
 mod reader;
+mod retention;
 mod schema;
 mod servers;
+mod sign_in;
 pub mod variables;
 mod webhooks;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 use proofhouse_source::format::FormatReader;
@@ -48,7 +50,10 @@ pub use cluster::KubernetesConfig;
 use fields::{EGRESS, OPERATOR};
 use proofhouse_manifest::interpolate::Sealed;
 use reader::OperatorReader;
+pub use retention::{KeepTime, RetentionConfig};
 pub use schema::{json_schema, reference};
+pub use servers::{McpOauthConfig, McpOauthTool};
+pub use sign_in::{GroupGrant, SignInConfig};
 pub use webhooks::{WebhookConfig, WebhookSource};
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
@@ -98,9 +103,18 @@ pub struct OperatorConfig {
     pub kubernetes: KubernetesConfig,
     /// Variables that are added to the environment of MCP servers that are commands.
     pub mcp_environment: Sealed<Vec<(String, String)>>,
+    /// How tools are authorized with MCP servers.
+    pub mcp_oauth: McpOauthConfig,
     /// How webhooks are signed.
     pub webhooks: WebhookConfig,
+    /// The identity provider that people sign in with, if there is one.
+    pub sign_in: Option<SignInConfig>,
+    /// How long a server keeps things.
+    pub retention: RetentionConfig,
 }
+
+/// The names of the roles that groups may be granted.
+pub const ACCESS_ROLES: &[&str] = fields::ROLES;
 
 impl Default for OperatorConfig {
     /// Nothing is configured.
@@ -111,7 +125,10 @@ impl Default for OperatorConfig {
             egress: EgressPolicy::default(),
             kubernetes: KubernetesConfig::default(),
             mcp_environment: Sealed::new(Vec::new()),
+            mcp_oauth: McpOauthConfig::default(),
             webhooks: WebhookConfig::default(),
+            sign_in: None,
+            retention: RetentionConfig::default(),
         }
     }
 }
@@ -174,12 +191,19 @@ impl OperatorConfig {
             Some(cluster::read(node, reader))
         });
         self.kubernetes = cluster.unwrap_or_default();
-        let environment = fields.read("mcp", |reader, node| Some(servers::read(node, reader)));
-        self.mcp_environment = Sealed::new(environment.unwrap_or_default());
+        let mcp = fields.read("mcp", |reader, node| Some(servers::read(node, reader)));
+        let (environment, oauth) = mcp.unwrap_or_default();
+        self.mcp_environment = Sealed::new(environment);
+        self.mcp_oauth = oauth;
         let webhooks = fields.read("webhooks", |reader, node| {
             Some(webhooks::read(node, reader))
         });
         self.webhooks = webhooks.unwrap_or_default();
+        self.sign_in = fields.read("sign_in", |reader, node| sign_in::read(node, reader));
+        let retention = fields.read("retention", |reader, node| {
+            Some(retention::read(node, reader))
+        });
+        self.retention = retention.unwrap_or_default();
     }
 }
 
@@ -264,7 +288,49 @@ fn read_egress<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Eg
         }
         Some(())
     });
-    EgressPolicy::allowing(networks)
+    let mut policy = EgressPolicy::allowing(networks);
+    let hosts = fields.read("hosts", |reader, hosts| Some(read_hosts(hosts, reader)));
+    for (name, address) in hosts.unwrap_or_default() {
+        policy = policy.with_host(&name, address);
+    }
+    let believing = fields.read("certificates", |reader, node| {
+        let pem = reader.text(node)?;
+        let believing = policy.clone().believing(&pem);
+        if let Err(error) = &believing {
+            reader.error("OC-005", error.to_string(), None);
+        }
+        believing.ok()
+    });
+    believing.unwrap_or(policy)
+}
+
+/// The addresses of names.
+fn read_hosts<'s>(
+    node: NodeRef<'s>,
+    reader: &mut OperatorReader<'s, '_>,
+) -> Vec<(String, SocketAddr)> {
+    let mut hosts = Vec::new();
+    if !reader.is_mapping(node) {
+        return hosts;
+    }
+    for (name, address) in node.entries().into_iter().flatten() {
+        reader.within(PathSegment::Key(name), |reader| {
+            let Some(text) = reader.text(address) else {
+                return;
+            };
+            let text = text.trim();
+            let ip = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 0));
+            match ip.or_else(|_| text.parse::<SocketAddr>()) {
+                Ok(address) => hosts.push((name.to_owned(), address)),
+                Err(_) => reader.error(
+                    "OC-005",
+                    "this is not an address".to_owned(),
+                    Some("write it as `10.1.0.7`, `10.1.0.7:8443` or `[fd00::7]:8443`".to_owned()),
+                ),
+            }
+        });
+    }
+    hosts
 }
 
 /// A network in CIDR form, or one address.

@@ -9,8 +9,8 @@ use super::fields::{CLIENT_CREDENTIALS, ENV, GITHUB_APP, PROVIDER, REFRESH_TOKEN
 use super::reader::{OperatorFields, OperatorReader};
 use super::variables::is_name;
 use crate::auth::{
-    AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, OauthClient, ProviderBinding,
-    ProviderConfig, RefreshToken, SigningKey,
+    AuthConfig, ClientAuthentication, ClientCredentials, GithubApp, KeyError, OauthClient,
+    ProviderBinding, ProviderConfig, RefreshToken, SigningKey,
 };
 use proofhouse_manifest::interpolate::{NotAHost, Root, Sealed, Template, TokenHosts};
 
@@ -142,12 +142,21 @@ fn read<'s>(
     }
 }
 
-/// The mapping of one provider, in which everything that is needed is there.
-struct Block<'r, 's, 'l> {
+/// A mapping of secrets and addresses, such as that of one provider, in which everything that is needed is there.
+pub(super) struct Block<'r, 's, 'l> {
     fields: OperatorFields<'r, 's, 'l>,
 }
 
-impl<'s, 'l> Block<'_, 's, 'l> {
+impl<'r, 's, 'l> Block<'r, 's, 'l> {
+    pub(super) fn new(fields: OperatorFields<'r, 's, 'l>) -> Self {
+        Self { fields }
+    }
+
+    /// The reader, when all fields are read.
+    pub(super) fn into_reader(self) -> &'r mut OperatorReader<'s, 'l> {
+        self.fields.reader
+    }
+
     fn read<T>(
         &mut self,
         key: &'static str,
@@ -164,7 +173,7 @@ impl<'s, 'l> Block<'_, 's, 'l> {
         self.fields.has(key)
     }
 
-    fn text(&mut self, key: &'static str) -> Option<String> {
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
         self.read(key, |reader, node| {
             let text = reader.text_or_number(node)?;
             if text.trim().is_empty() {
@@ -175,7 +184,7 @@ impl<'s, 'l> Block<'_, 's, 'l> {
         })
     }
 
-    fn secret(&mut self, key: &'static str) -> Option<Sealed<String>> {
+    pub(super) fn secret(&mut self, key: &'static str) -> Option<Sealed<String>> {
         // What a file or a shell leaves at the end of a secret is no part of it.
         self.text(key)
             .map(|text| Sealed::new(text.trim_end_matches(['\r', '\n']).to_owned()))
@@ -244,7 +253,63 @@ impl<'s, 'l> Block<'_, 's, 'l> {
         })
     }
 
-    fn url(&mut self, key: &'static str) -> Option<Url> {
+    /// One of these words.
+    pub(super) fn choice(&mut self, key: &'static str, words: &[&str]) -> Option<String> {
+        self.read(key, |reader, node| {
+            let word = reader.text(node)?;
+            if words.contains(&word.as_str()) {
+                return Some(word);
+            }
+            let help = format!("use one of: {}", words.join(", "));
+            let message = format!("this is no `{key}`");
+            reader.error("OC-005", message, Some(help));
+            None
+        })
+    }
+
+    /// One or more words.
+    pub(super) fn words(&mut self, key: &'static str) -> Vec<String> {
+        let wrong = format!("`{key}` is an empty text");
+        let texts = self.each(key, &wrong, |text| {
+            (!text.is_empty()).then(|| text.to_owned())
+        });
+        let texts = texts.unwrap_or_default();
+        let words = texts.iter().flat_map(|text| text.split_whitespace());
+        words.map(str::to_owned).collect()
+    }
+
+    /// A port of this machine.
+    pub(super) fn port(&mut self, key: &'static str) -> Option<u16> {
+        self.read(key, |reader, node| {
+            let port = reader.text_or_number(node)?.trim().parse().ok();
+            if port.is_none() {
+                let message = format!("`{key}` must be a number up to 65535");
+                reader.error("OC-005", message, None);
+            }
+            port
+        })
+    }
+
+    /// A private key.
+    pub(super) fn key(
+        &mut self,
+        key: &'static str,
+        from_pem: fn(&str) -> Result<SigningKey, KeyError>,
+    ) -> Option<SigningKey> {
+        self.read(key, |reader, node| {
+            let text = reader.text(node)?;
+            match from_pem(&text) {
+                Ok(key) => Some(key),
+                Err(error) => {
+                    let message = format!("`{key}` cannot be used: {error}");
+                    reader.error("OC-005", message, None);
+                    None
+                }
+            }
+        })
+    }
+
+    pub(super) fn url(&mut self, key: &'static str) -> Option<Url> {
         self.read(key, |reader, node| {
             let text = reader.text(node)?;
             let url = Url::parse(text.trim()).ok().filter(|url| {
@@ -322,17 +387,7 @@ impl<'s, 'l> Block<'_, 's, 'l> {
             }
             number
         });
-        let key = self.read("private_key", |reader, node| {
-            let text = reader.text(node)?;
-            match SigningKey::from_pem(&text) {
-                Ok(key) => Some(key),
-                Err(error) => {
-                    let message = format!("`private_key` cannot be used: {error}");
-                    reader.error("OC-005", message, None);
-                    None
-                }
-            }
-        });
+        let key = self.key("private_key", SigningKey::rsa_from_pem);
         let api_url = if self.has("api_url") {
             self.url("api_url")
         } else {

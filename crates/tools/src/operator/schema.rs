@@ -31,6 +31,7 @@ pub fn json_schema() -> Value {
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": schema::id("operator"),
         "title": "What the operator configures",
         "anyOf": [
             schema::reference(OPERATOR.name),

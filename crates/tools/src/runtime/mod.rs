@@ -59,6 +59,11 @@ pub trait ActionRuntime: Send + Sync {
         false
     }
 
+    /// Whether a session can be opened without effect to find out what a call would send.
+    fn previews_by_session(&self) -> bool {
+        false
+    }
+
     /// Whether a cancelled call is left some time to clean up. Others are dropped where they are.
     fn cancels_itself(&self) -> bool {
         false
@@ -103,6 +108,23 @@ pub trait ActionSession: Send + Sync {
         call: &'a ActionCall,
         environment: &'a Environment,
     ) -> BoxFuture<'a, Result<Value, ActionError>>;
+
+    /// Why there are no actions to derive, where there are none.
+    fn why_none(&self) -> Option<String> {
+        None
+    }
+
+    /// What a call would send, where only the session knows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a value is missing or may not stand where it stands, and where nothing is known.
+    fn preview(&self, _preview: Preview<'_>) -> Result<Value, ActionError> {
+        Err(ActionError::new(
+            ActionFailure::NoRuntime,
+            "what would be sent is not known",
+        ))
+    }
 
     /// Whether something is open elsewhere that the calls of the task share and that its teardown ends.
     fn holds_state(&self) -> bool {

@@ -16,6 +16,15 @@ pub(super) fn preview(
     call: &ActionCall,
     environment: &Environment,
 ) -> Result<Value, ActionError> {
+    preview_by(|preview| runtime.preview(preview), call, environment)
+}
+
+/// The same, as somebody else says.
+pub(super) fn preview_by(
+    tell: impl FnOnce(Preview<'_>) -> Result<Value, ActionError>,
+    call: &ActionCall,
+    environment: &Environment,
+) -> Result<Value, ActionError> {
     let preview = Preview {
         call,
         environment,
@@ -24,7 +33,7 @@ pub(super) fn preview(
         placeholders: vec![MASK.to_owned()],
     };
     let secrets = preview.secrets.clone();
-    let shown = runtime.preview(preview);
+    let shown = tell(preview);
     let mut shown = shown.map_err(|error| error.redacted(&secrets))?;
     if let Some(shown) = shown.as_object_mut() {
         shown.shift_insert(0, "runtime".to_owned(), call.action.execute.key().into());
@@ -76,6 +85,30 @@ impl Preview<'_> {
     pub fn request(&mut self, http: &HttpCall) -> Result<Value, ActionError> {
         self.mask_tokens(references(http).into_iter());
         let request = ToolRequest::new(http, &self.scope)?;
+        let mut shown = self.sent(&request);
+        if let Some(body) = &http.body {
+            shown["body"] = body.render(&self.scope)?.into_exposed();
+        }
+        Ok(shown)
+    }
+
+    /// Has other parameters than those of the call, such as its defaults.
+    pub(crate) fn set_parameters(&mut self, parameters: &Map<String, Value>) {
+        self.scope
+            .set(Root::Parameters, Value::Object(parameters.clone()));
+    }
+
+    /// What these references can name; a mask stands for each token.
+    pub(crate) fn scope_of<'r>(
+        &mut self,
+        references: impl Iterator<Item = &'r TemplateReference>,
+    ) -> &TemplateScope {
+        self.mask_tokens(references);
+        &self.scope
+    }
+
+    /// The method, the URL and the headers of a request.
+    pub(crate) fn sent(&self, request: &ToolRequest) -> Value {
         let headers: Map<String, Value> = request
             .headers
             .expose()
@@ -85,15 +118,11 @@ impl Preview<'_> {
                 (name.to_string(), Value::from(value))
             })
             .collect();
-        let mut shown = json!({
+        json!({
             "method": request.method.as_str(),
             "url": self.plain(&without_password(request.url.expose())),
             "headers": headers,
-        });
-        if let Some(body) = &http.body {
-            shown["body"] = body.render(&self.scope)?.into_exposed();
-        }
-        Ok(shown)
+        })
     }
 
     /// A URL; null where there is none.

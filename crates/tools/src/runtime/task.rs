@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Mutex, RwLock};
 use tracing::Instrument;
 
-use super::preview::preview;
+use super::preview::{preview, preview_by};
 use super::{
     ActionCall, ActionError, ActionFailure, ActionResult, ActionRuntime, ActionSession, CallEvent,
     Environment, Observer, Runtimes, ToolLimits,
@@ -69,6 +69,8 @@ pub struct Invocation {
     pub action: String,
     /// What it is called with.
     pub arguments: Map<String, Value>,
+    /// Arguments that go only to an action that has them: those that are bound, and not what a model says.
+    pub bound: Vec<String>,
     /// The task's context at this moment.
     pub context: Value,
     /// Ends it early.
@@ -187,6 +189,110 @@ impl ToolTask {
         Ok(actions)
     }
 
+    /// The actions of these names, also those that are only searched for. Names of nothing are left out.
+    ///
+    /// # Errors
+    ///
+    /// Returns why a backend cannot tell.
+    pub async fn actions_named(
+        &self,
+        names: &[String],
+        cancel: CancellationToken,
+    ) -> Result<Vec<Arc<ToolAction>>, ActionError> {
+        let _in_flight = self.inner.calls.read().await;
+        let secrets = self.inner.secrets.clone();
+        let mut found = Vec::new();
+        for name in names {
+            let action = self.find(name, &Value::Null, &cancel).await;
+            match action {
+                Ok(action) => found.push(action.action),
+                Err(error) if error.failure == ActionFailure::Arguments => {}
+                Err(error) => return Err(error.redacted(&secrets)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Why backends that describe their actions themselves have none, if so.
+    ///
+    /// # Errors
+    ///
+    /// Returns why a backend cannot tell.
+    pub async fn why_none(&self, cancel: CancellationToken) -> Result<Vec<String>, ActionError> {
+        let _in_flight = self.inner.calls.read().await;
+        let mut reasons = Vec::new();
+        for (position, backend) in self.inner.backends.iter().enumerate() {
+            if !backend.derives {
+                continue;
+            }
+            let runtime = self.inner.runtimes.find(&backend.block.execute)?;
+            let session = self
+                .session(position, &runtime, &Value::Null, &cancel)
+                .await?;
+            if session.derived().is_empty() {
+                let reason = session.why_none();
+                reasons.extend(reason.map(|reason| self.inner.secrets.redact(&reason)));
+            }
+        }
+        Ok(reasons)
+    }
+
+    /// What an invocation would send, with secrets masked. Unlike [`preview`](Self::preview) it asks the backends that
+    /// describe their actions and can be asked without effect: an OpenAPI description is fetched, no operation is called.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it would come to nothing before anything is sent.
+    pub async fn preview_request(&self, invocation: Invocation) -> Result<Value, ActionError> {
+        let inner = &self.inner;
+        let mut declared = inner.tool.actions.iter();
+        let declared = declared.find(|known| known.name == invocation.action);
+        let execute = match declared {
+            Some(declared) => Some(&declared.execute),
+            None => {
+                let mut derived = inner.backends.iter().filter(|backend| backend.derives);
+                derived.next().map(|backend| &backend.block.execute)
+            }
+        };
+        let is_described = match execute {
+            Some(execute) => inner.runtimes.find(execute)?.previews_by_session(),
+            None => false,
+        };
+        if !is_described {
+            return self.preview(invocation);
+        }
+        let _in_flight = inner.calls.read().await;
+        let secrets = inner.secrets.clone();
+        let shown = async {
+            let cancel = invocation.cancel.clone();
+            let found = self
+                .find(&invocation.action, &invocation.context, &cancel)
+                .await?;
+            let parameters = complete(&found.action, invocation.arguments)?;
+            let call = ActionCall {
+                invocation: invocation.id,
+                tool: Arc::clone(&inner.tool),
+                action: found.action,
+                parameters,
+                context: invocation.context,
+                secrets: inner.secrets.clone(),
+                cancel,
+            };
+            let session = self
+                .session_for(found.backend, &found.runtime, &call)
+                .await?;
+            preview_by(
+                |preview| session.preview(preview),
+                &call,
+                &inner.environment,
+            )
+        };
+        match shown.await {
+            Ok(shown) => Ok(secrets.redact_value(shown)),
+            Err(error) => Err(error.redacted(&secrets)),
+        }
+    }
+
     /// Invokes an action.
     ///
     /// Neither the result nor the error holds a secret of the task.
@@ -205,6 +311,7 @@ impl ToolTask {
             id: String::new(),
             action: action.to_owned(),
             arguments,
+            bound: Vec::new(),
             context,
             cancel,
         };
@@ -324,6 +431,7 @@ impl ToolTask {
         let name = invocation.action.clone();
         let stopped = async {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => {}
                 () = inner.ending.cancelled() => stop.cancel(),
             }
@@ -370,7 +478,10 @@ impl ToolTask {
         let found = self
             .find(&invocation.action, &invocation.context, &cancel)
             .await?;
-        let parameters = complete(&found.action, invocation.arguments)?;
+        let parameters = complete(
+            &found.action,
+            without_foreign(&found.action, invocation.arguments, &invocation.bound),
+        )?;
         let call = ActionCall {
             invocation: invocation.id,
             tool: Arc::clone(&inner.tool),
@@ -578,6 +689,17 @@ fn named(action: &Arc<ToolAction>) -> String {
 }
 
 /// The parameters of a call, complete and checked.
+/// The arguments without those among the bound ones that the action does not have.
+fn without_foreign(
+    action: &ToolAction,
+    mut arguments: Map<String, Value>,
+    bound: &[String],
+) -> Map<String, Value> {
+    let own = action.parameters.properties();
+    arguments.retain(|name, _| own.contains_key(name) || !bound.contains(name));
+    arguments
+}
+
 fn complete(
     action: &ToolAction,
     arguments: Map<String, Value>,

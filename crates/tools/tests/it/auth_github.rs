@@ -73,7 +73,7 @@ async fn a_github_app_gets_the_token_of_its_installation() {
                 .unwrap(),
             app_id: "12345".to_owned(),
             installation_id: 678,
-            key: SigningKey::from_pem(text).unwrap(),
+            key: SigningKey::rsa_from_pem(text).unwrap(),
             repositories: vec!["one".to_owned()],
             permissions: json!({"contents": "read"}).as_object().unwrap().clone(),
         });
@@ -138,7 +138,7 @@ async fn a_github_app_takes_no_for_an_answer() {
             api_url: format!("http://127.0.0.1:{}", server.port).parse().unwrap(),
             app_id: "1".to_owned(),
             installation_id: 2,
-            key: SigningKey::from_pem(pem("pkcs8")).unwrap(),
+            key: SigningKey::rsa_from_pem(pem("pkcs8")).unwrap(),
             repositories: Vec::new(),
             permissions: serde_json::Map::new(),
         });
@@ -166,18 +166,18 @@ fn what_is_no_rsa_key_is_refused() {
         (&*swapped, false),
         (empty, false),
     ] {
-        let error = SigningKey::from_pem(text).unwrap_err();
+        let error = SigningKey::rsa_from_pem(text).unwrap_err();
         assert_eq!(error == KeyError::NotPem, not_pem, "{error}");
         assert!(!error.to_string().contains("ghp_"));
     }
     assert_eq!(
-        SigningKey::from_pem(pem("sec1")).unwrap_err(),
+        SigningKey::rsa_from_pem(pem("sec1")).unwrap_err(),
         KeyError::NotRsa
     );
     assert_eq!(
-        SigningKey::from_pem(pem("ec_pkcs8")).unwrap_err(),
+        SigningKey::rsa_from_pem(pem("ec_pkcs8")).unwrap_err(),
         KeyError::NotRsa
     );
-    let key = SigningKey::from_pem(pem("pkcs1")).unwrap();
+    let key = SigningKey::rsa_from_pem(pem("pkcs1")).unwrap();
     assert_eq!(format!("{key:?}"), "SigningKey(2048 bits)");
 }

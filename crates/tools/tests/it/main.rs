@@ -31,6 +31,7 @@ mod preview;
 mod receive_events;
 mod receive_live;
 mod receive_webhook;
+mod seed_examples;
 mod serve_hostile;
 mod serve_legacy;
 mod serve_manifest;

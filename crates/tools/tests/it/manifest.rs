@@ -486,7 +486,7 @@ fn the_schema_agrees_with_the_reader() {
 
 #[test]
 fn the_guide_lists_every_code() {
-    let guide = include_str!("../../../../docs/tools.md");
+    let guide = include_str!("../../../../docs/reference/tools.md");
     for (code, meaning) in CODES {
         assert!(guide.contains(&format!("| {code} | {meaning} |")), "{code}");
     }
@@ -497,7 +497,7 @@ fn the_guide_lists_every_code() {
 
 #[test]
 fn the_example_of_the_guide_is_valid() {
-    let guide = include_str!("../../../../docs/tools.md");
+    let guide = include_str!("../../../../docs/reference/tools.md");
     let example = guide
         .split("```yaml\n")
         .nth(1)

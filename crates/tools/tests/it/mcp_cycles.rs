@@ -47,15 +47,16 @@ fn a_hundred_starts_and_stops_leave_no_process_and_no_open_file() {
             cycle(number).await;
         }
         let mut after = (open_files(), children());
-        for _ in 0..50 {
-            if after == before {
+        for _ in 0..200 {
+            if after.0 <= before.0 && after.1 == before.1 {
                 break;
             }
             // The end of a task of the runtime may lag behind.
             tokio::time::sleep(Duration::from_millis(50)).await;
             after = (open_files(), children());
         }
-        assert_eq!(after, before);
+        // What the first left open a moment longer may be closed by now, so fewer is as good.
+        assert!(after.0 <= before.0, "{after:?} after {before:?}");
         assert!(after.1.is_empty(), "{after:?}");
     });
 }

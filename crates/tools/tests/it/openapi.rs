@@ -17,8 +17,8 @@ use futures_util::future::BoxFuture;
 use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{
-    ActionError, ActionFailure, ActionResult, Environment, Runtimes, TokenError, TokenSource,
-    ToolLimits, ToolTask,
+    ActionError, ActionFailure, ActionResult, Environment, Invocation, Runtimes, TokenError,
+    TokenSource, ToolLimits, ToolTask,
 };
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
@@ -640,12 +640,7 @@ async fn broken_operations_are_left_out_and_the_others_work() {
         2
     );
     let error = call(&task, "get_broken", json!({})).await.unwrap_err();
-    assert!(
-        error
-            .message
-            .contains("`$ref: other.yaml#/p` leads out of the description"),
-        "{error}"
-    );
+    assert!(error.message.contains("leads nowhere"), "{error}");
     call(&task, "pet_read", json!({"id": 1})).await.unwrap();
 }
 
@@ -816,8 +811,183 @@ async fn a_large_description_is_searched_and_called() {
         let error = call(&task, "call", wrong).await.unwrap_err();
         assert_eq!(error.failure, ActionFailure::Arguments, "{error}");
     }
-    let error = call(&task, "read_77", json!({"size": 1}))
+    // Whoever knows an operation need not search: agents call it by its name, with what they bind.
+    call(&task, "read_77", json!({"size": 1})).await.unwrap();
+    let wanted = ["read_77".to_owned(), "nope".to_owned()];
+    let named = task.actions_named(&wanted, CancellationToken::new());
+    let named = named.await.unwrap();
+    assert_eq!(named.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_bound_goes_only_to_operations_that_have_it() {
+    let server = serve(&large(300), echo).await;
+    let task = derived(&server, json!({}));
+    let invocation = |action: &str, bound: &[&str]| Invocation {
+        action: action.to_owned(),
+        arguments: json!({"size": 1, "owner": "acme"})
+            .as_object()
+            .unwrap()
+            .clone(),
+        bound: bound.iter().map(|name| (*name).to_owned()).collect(),
+        ..Invocation::default()
+    };
+    task.carry_out(invocation("read_77", &["owner"]))
+        .await
+        .unwrap();
+    let error = task
+        .carry_out(invocation("read_77", &[]))
         .await
         .unwrap_err();
     assert_eq!(error.failure, ActionFailure::Arguments, "{error}");
+}
+
+/// A description in several documents, of which one is elsewhere and one is missing.
+#[tokio::test]
+async fn a_description_may_be_in_several_documents() {
+    let elsewhere = Server::start(|_, _| {
+        json_reply(&json!({"Size": {"name": "size", "in": "query", "required": true, "schema": {"type": "integer"}}}))
+    })
+    .await;
+    let place = format!("http://127.0.0.1:{}/shared.json#/Size", elsewhere.port);
+    let server = Server::start(move |_, request| {
+        if request.starts_with("GET /v1/api ") {
+            json_reply(&json!({"openapi": "3.1.0", "paths": {
+                "/pets": {"$ref": "paths/pets.json"},
+                "/gone": {"get": {"operationId": "gone", "parameters": [{"$ref": "no/such.json#/x"}]}},
+            }}))
+        } else if request.starts_with("GET /v1/paths/pets.json ") {
+            json_reply(&json!({"get": {"operationId": "pets", "parameters": [{"$ref": place}]}}))
+        } else if request.starts_with("GET /v1/no/") {
+            reply("404 Not Found", "", "")
+        } else {
+            json_reply(&json!({"ok": true}))
+        }
+    })
+    .await;
+    let block = format!(
+        "settings: {{properties: {{key: {{type: string}}}}}}\n\
+         openapi: {{url: \"http://127.0.0.1:{}/v1/api\", headers: {{X-Key: \"{{settings.key}}\"}}}}",
+        server.port
+    );
+    let task = task_of(&block, environment_of(json!({"key": "k-secret"})));
+    assert_eq!(names(&task).await, ["pets"]);
+    call(&task, "pets", json!({"size": 3})).await.unwrap();
+    assert!(call(&task, "pets", json!({"size": "x"})).await.is_err());
+    let seen = server.seen();
+    let pets = seen
+        .iter()
+        .find(|request| request.starts_with("GET /v1/paths/pets.json "));
+    assert!(pets.unwrap().contains("k-secret"));
+    // Another server does not get what the manifest sends to the first.
+    assert!(
+        !elsewhere.seen()[0].contains("k-secret"),
+        "{:?}",
+        elsewhere.seen()
+    );
+}
+
+#[tokio::test]
+async fn documents_beside_the_manifest_stay_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join("tool").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    std::fs::write(
+        directory.path().join("secret.yaml"),
+        "Size: {name: leak, in: query}\n",
+    )
+    .unwrap();
+    write(
+        "api/openapi.yaml",
+        "openapi: 3.1.0\nservers: [{url: 'http://127.0.0.1:1'}]\npaths:\n  /a: {get: {operationId: a, parameters: \
+         [{$ref: '../common.yaml#/Size'}]}}\n  /b: {get: {operationId: b, parameters: [{$ref: '../../secret.yaml#/Size'}]}}\n  \
+         /c: {get: {operationId: c, parameters: [{$ref: 'file:///etc/passwd'}]}}\n",
+    );
+    write(
+        "common.yaml",
+        "Size: {name: size, in: query, schema: {type: integer}}\n",
+    );
+    let environment = environment_of(json!({})).with_base(&directory.path().join("tool"));
+    let task = task_of("openapi: {url: ./api/openapi.yaml}", environment);
+    assert_eq!(names(&task).await, ["a"]);
+}
+
+#[tokio::test]
+async fn an_empty_list_says_why() {
+    let nothing = json!({"openapi": "3.1.0", "paths": {}});
+    let unusable = json!({"openapi": "3.1.0", "paths": {"/a": {"get": {"parameters": [{"$ref": "#/nowhere"}]}}}});
+    for (description, more, reason) in [
+        (&nothing, "", "the OpenAPI description has no operation"),
+        (
+            &unusable,
+            "",
+            "none of the 1 operations of the OpenAPI description can be called; for example: `get_a`: `$ref: #/nowhere`",
+        ),
+        (
+            &large(3),
+            ", include: [nobody]",
+            "`include` and `exclude` of the manifest leave none of the 3 operations",
+        ),
+    ] {
+        let server = serve(description, ok).await;
+        let block = format!(
+            "openapi: {{url: \"http://127.0.0.1:{}/api\"{more}}}",
+            server.port
+        );
+        let task = task_of(&block, environment_of(json!({})));
+        assert!(names(&task).await.is_empty());
+        let why = task.why_none(CancellationToken::new()).await.unwrap();
+        assert!(why.len() == 1 && why[0].starts_with(reason), "{why:?}");
+    }
+}
+
+/// The request that would be sent is the one that is sent, with its secrets masked.
+#[tokio::test]
+async fn a_preview_shows_the_request_of_an_operation() {
+    let description = json!({
+        "openapi": "3.1.0",
+        "paths": {"/pets/{id}": {"post": {
+            "operationId": "feed",
+            "security": [{"key": []}],
+            "parameters": [
+                {"name": "id", "in": "path", "required": true, "schema": {"type": "string"}},
+                {"name": "q", "in": "query", "schema": {"type": "string"}},
+            ],
+            "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}},
+        }}},
+        "components": {"securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}},
+    });
+    let server = serve(&description, ok).await;
+    let block = format!(
+        "settings: {{properties: {{key: {{type: string}}}}}}\n\
+         openapi: {{url: \"http://127.0.0.1:{}/api\", credentials: {{key: \"{{settings.key}}\"}}}}",
+        server.port
+    );
+    let task = task_of(&block, environment_of(json!({"key": "k-secret"})));
+    let shown = task.preview_request(Invocation {
+        action: "feed".to_owned(),
+        arguments: json!({"id": "a/b", "q": "x y", "body": {"n": 1}})
+            .as_object()
+            .unwrap()
+            .clone(),
+        ..Invocation::default()
+    });
+    let shown = shown.await.unwrap();
+    assert_eq!(shown["method"], "POST");
+    let url = shown["url"].as_str().unwrap();
+    assert!(url.ends_with("/pets/a%2Fb?q=x%20y"), "{url}");
+    assert_eq!(shown["headers"]["x-key"], "[redacted]");
+    assert_eq!(shown["body"], json!({"n": 1}));
+    assert_eq!(shown["operation"], "feed");
+    // The description was fetched, and nothing else.
+    assert_eq!(server.seen().len(), 1);
+    let wrong = task.preview_request(Invocation {
+        action: "feed".to_owned(),
+        arguments: json!({"id": 7}).as_object().unwrap().clone(),
+        ..Invocation::default()
+    });
+    assert_eq!(wrong.await.unwrap_err().failure, ActionFailure::Arguments);
 }

@@ -278,6 +278,38 @@ mcp: {environment: {LANG: C.UTF-8, TRIES: 3, KEY: sk-1}}
 }
 
 #[test]
+fn people_sign_in_as_configured() {
+    let block = |issuer: &str, role: &str| {
+        format!(
+            "sign_in:\n  issuer: {issuer}\n  client_id: us\n  client_secret: '${{TOKEN}}'\n  \
+             public_url: https://agents.example.com\n  grants:\n    - {{group: ops, role: {role}, namespaces: [shop]}}\n"
+        )
+    };
+    let config = good(&block("https://id.example.com", "operator"));
+    assert!(!format!("{config:?}").contains("sk-from-env"));
+    let sign_in = config.sign_in.unwrap();
+    assert_eq!(sign_in.issuer.as_str(), "https://id.example.com/");
+    assert_eq!(sign_in.groups_claim, "groups");
+    assert_eq!(sign_in.grants[0].role, "operator");
+    assert_eq!(sign_in.grants[0].namespaces, Some(vec!["shop".to_owned()]));
+    good(&block("http://127.0.0.1:8080", "admin"));
+    for (text, said) in [
+        (block("http://id.example.com", "admin"), "https://"),
+        (block("https://user@id.example.com", "admin"), "https://"),
+        (block("https://id.example.com", "root"), "no such role"),
+        (
+            "sign_in: {issuer: https://id.example.com}\n".to_owned(),
+            "client_id",
+        ),
+    ] {
+        let (config, findings) = read(&text);
+        assert!(config.sign_in.is_none(), "{text}");
+        let told = format!("{findings:?}");
+        assert!(told.contains(said), "{text}: {told}");
+    }
+}
+
+#[test]
 fn a_file_without_the_keys_is_all_settings() {
     let config = good("n/t: {api_key: sk-1, region: '${HOST}'}\nn/u: {nested: {auth: 1}}\n");
     let all = |text: &str| json!(good(text).settings.expose());
@@ -596,7 +628,7 @@ fn files_are_bounded() {
 
 #[test]
 fn the_guide_lists_every_code_and_its_example_is_valid() {
-    let guide = include_str!("../../../../docs/operator.md");
+    let guide = include_str!("../../../../docs/reference/running-tools.md");
     for (code, meaning) in CODES {
         assert!(guide.contains(&format!("| {code} | {meaning} |")), "{code}");
     }

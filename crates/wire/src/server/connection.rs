@@ -4,22 +4,27 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::header::{CONNECTION, EXPECT, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::body::BodyReader;
 use super::connections::{ConnectionStage, ConnectionWatch};
-use super::{BodyPermit, Handler, Reply, ReplyBody, Request, TrafficBudget, WireBody, large};
+use super::{
+    BodyPermit, Handler, Reply, ReplyBody, Request, TrafficBudget, UnreadHook, WireBody, large,
+};
 use crate::WireLimits;
 use crate::slow_client::SlowClientGuard;
+use crate::sync::lock;
 
 /// A connection, and everything its requests need.
 pub(super) struct Connection<H> {
@@ -28,16 +33,23 @@ pub(super) struct Connection<H> {
     pub(super) handler: Arc<H>,
     pub(super) limits: Arc<WireLimits>,
     pub(super) traffic: Arc<TrafficBudget>,
+    /// What to do if the last reply was not read.
+    pub(super) unread: Mutex<UnreadHook>,
 }
+
+/// How long a client that wanted the connection closed may take to read its last reply before nobody waits to see it.
+const LAST_READ: Duration = Duration::from_secs(2);
 
 impl<H: Handler> Connection<H> {
     /// Answers requests until one side has enough, or this connection has to make way.
     pub(super) async fn serve(&self, stream: TcpStream) {
         // Small events must not wait for the acknowledgement of the ones before.
         let _ = stream.set_nodelay(true);
+        let is_reset = Arc::new(AtomicBool::new(false));
         let stream = HeardStream {
             inner: stream,
             watch: Arc::clone(&self.watch),
+            is_reset: Arc::clone(&is_reset),
         };
         let stream = SlowClientGuard::new(stream, self.limits.idle_timeout);
         let service =
@@ -49,20 +61,37 @@ impl<H: Handler> Connection<H> {
             .max_buf_size(self.limits.max_header_bytes.max(8192))
             .serve_connection(TokioIo::new(stream), service);
         let reason = tokio::select! {
-            served = serving => match served {
-                Ok(()) => return,
-                Err(error) => error.to_string(),
+            served = serving.without_shutdown() => match served {
+                Ok(parts) => {
+                    let mut stream = parts.io.into_inner();
+                    let closing = last_read(&mut stream);
+                    tokio::select! {
+                        _ = tokio::time::timeout(LAST_READ, closing) => {}
+                        () = self.watch.evicted() => {}
+                    }
+                    None
+                }
+                Err(error) => Some(error.to_string()),
             },
-            () = self.watch.evicted() => "it made way for another connection".to_owned(),
-            () = self.watch.overdue(&self.limits) => "the headers did not arrive in time".to_owned(),
+            () = self.watch.evicted() => Some("it made way for another connection".to_owned()),
+            () = self.watch.overdue(&self.limits) => {
+                Some("the headers did not arrive in time".to_owned())
+            }
         };
-        if self.watch.stage().is_under_way() {
+        if is_reset.load(Ordering::Relaxed) {
+            std::mem::take(&mut *lock(&self.unread)).happened();
+        }
+        if let Some(reason) = reason
+            && self.watch.stage().is_under_way()
+        {
             self.handler.broken(self.peer, &reason);
         }
     }
 
     async fn answer(&self, request: hyper::Request<Incoming>) -> hyper::Response<WireBody> {
         self.watch.enter(ConnectionStage::Busy);
+        // Who asks again has read the reply before.
+        drop(std::mem::take(&mut *lock(&self.unread)));
         let (parts, body) = request.into_parts();
         if let Some(name) = repeated(&parts.headers) {
             let reason = format!("a request has two `{name}` headers");
@@ -111,6 +140,7 @@ impl<H: Handler> Connection<H> {
     }
 
     fn respond(&self, reply: Reply, permit: BodyPermit) -> hyper::Response<WireBody> {
+        *lock(&self.unread) = reply.unread;
         let mut response = hyper::Response::new(WireBody {
             body: Some(reply.body),
             _guard: reply.guard,
@@ -138,10 +168,34 @@ impl Drop for AnswerEnd {
     }
 }
 
-/// A stream that tells when something is read from it.
+/// Ends our side of a connection and waits for the other to end its own: a client that had not read everything resets it.
+async fn last_read(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    if stream.shutdown().await.is_err() {
+        return;
+    }
+    let mut rest = [0; 1024];
+    while let Ok(1..) = stream.read(&mut rest).await {}
+}
+
+/// A stream that tells when something is read from it, and when the other side has thrown away what was sent.
 struct HeardStream {
     inner: TcpStream,
     watch: Arc<ConnectionWatch>,
+    is_reset: Arc<AtomicBool>,
+}
+
+impl HeardStream {
+    /// Looks at what came of reading or writing.
+    fn note<T>(&self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if let Poll::Ready(Err(error)) = &polled
+            && let io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionAborted = error.kind()
+        {
+            self.is_reset.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
 }
 
 impl AsyncRead for HeardStream {
@@ -155,7 +209,7 @@ impl AsyncRead for HeardStream {
         if buffer.filled().len() > before {
             self.watch.heard();
         }
-        polled
+        self.note(polled)
     }
 }
 
@@ -165,7 +219,8 @@ impl AsyncWrite for HeardStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, bytes)
+        let polled = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.note(polled)
     }
 
     fn poll_write_vectored(
@@ -173,7 +228,8 @@ impl AsyncWrite for HeardStream {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(context, pieces)
+        let polled = Pin::new(&mut self.inner).poll_write_vectored(context, pieces);
+        self.note(polled)
     }
 
     fn is_write_vectored(&self) -> bool {

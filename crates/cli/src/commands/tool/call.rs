@@ -6,15 +6,13 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use proofhouse_campaign::config::duration;
-use proofhouse_manifest::ToolAction;
-use proofhouse_source::did_you_mean;
+use proofhouse_subjects::call_target::CallTarget;
 use proofhouse_subjects::call_trace::CallTrace;
 use proofhouse_subjects::operator::{Operator, context};
-use proofhouse_subjects::tool_manifests::{self, Located};
-use proofhouse_tools::runtime::{ActionError, ActionFailure, ActionResult, Invocation, ToolTask};
+use proofhouse_tools::runtime::{ActionError, ActionFailure, ActionResult, Invocation};
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::write_files::same_file;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, complain, shown_path, talk};
@@ -47,7 +45,7 @@ pub(crate) struct ToolCallCommand {
     #[command(flatten)]
     operator: OperatorOptions,
 
-    /// Show what would be sent, with secrets masked, and send nothing
+    /// Show what would be sent, with secrets masked, and send nothing but the request for an OpenAPI description
     #[arg(long)]
     dry_run: bool,
 
@@ -72,16 +70,6 @@ enum ToolCallFormat {
     Json,
 }
 
-/// What is to be called.
-struct CallTarget {
-    from: Located,
-    action: String,
-    /// What the model would call it.
-    function: String,
-    /// The parameters that are known.
-    properties: Map<String, Value>,
-}
-
 /// How the call ended, if it began.
 struct CallEnd {
     target: CallTarget,
@@ -94,10 +82,14 @@ impl ToolCallCommand {
         self.check_files()?;
         let tools = manifests::tools(std::slice::from_ref(&self.manifest))?;
         let operator = self.operator.operator()?;
-        let target = self.find(&tools)?;
+        let target = CallTarget::find(&tools, &self.action)
+            .map_err(|error| CommandError::usage(error.to_string()))?;
         let given = self.arguments.read()?;
         if self.dry_run {
-            return self.preview(&operator, target, given);
+            let cancel = CancellationToken::new();
+            let shown =
+                until_interrupted(&cancel, self.preview(&operator, target, given, &cancel))?;
+            return shown.whole()?;
         }
         let cancel = CancellationToken::new();
         let called = until_interrupted(&cancel, self.call(&operator, target, given, &cancel))?;
@@ -141,20 +133,22 @@ impl ToolCallCommand {
         }
     }
 
-    fn preview(
+    async fn preview(
         &self,
         operator: &Operator,
         target: CallTarget,
         given: RawArguments<'_>,
+        cancel: &CancellationToken,
     ) -> Result<Exit, CommandError> {
         let task = operator.task(&target.from);
-        let shown = task.preview(Invocation {
+        let shown = task.preview_request(Invocation {
+            cancel: cancel.clone(),
             arguments: given.for_properties(&target.properties),
             context: context(&target.from.tool),
             action: target.action.clone(),
             ..Invocation::default()
         });
-        match shown {
+        match shown.await {
             Ok(shown) => {
                 let mut data = StdoutData::new();
                 data.json(&shown)?;
@@ -196,7 +190,7 @@ impl ToolCallCommand {
         }
         let started = Instant::now();
         let calling = async {
-            self.complete(&task, &mut target, cancel).await?;
+            target.complete(&task, &self.action, cancel).await?;
             let _ = named.set((target.action.clone(), target.function.clone()));
             let invoked = task.invoke(
                 &target.action,
@@ -229,106 +223,6 @@ impl ToolCallCommand {
             result,
             took,
         })
-    }
-
-    /// Asks the backend for the action, where only the backend knows all of it.
-    async fn complete(
-        &self,
-        task: &ToolTask,
-        target: &mut CallTarget,
-        cancel: &CancellationToken,
-    ) -> Result<(), ActionError> {
-        let mut declared = task.tool().actions.iter();
-        let declared = declared.find(|action| action.name == target.action);
-        let asks = |action: &ToolAction| action.execute.kind().is_described_by_backend();
-        if declared.is_some_and(|action| !asks(action)) {
-            return Ok(());
-        }
-        let actions = vec![task.actions(cancel.clone()).await?];
-        let functions = tool_manifests::functions(std::slice::from_ref(task.tool()), &actions);
-        let wanted = match declared {
-            Some(action) => functions.of(0, &action.name),
-            None => {
-                let of_function = functions.find(&self.action);
-                of_function.or_else(|| functions.of(0, &self.action))
-            }
-        };
-        // Where there is none, the call says so, and what is near.
-        if let Some(function) = wanted {
-            target.action.clone_from(&function.action);
-            target.function.clone_from(&function.name);
-            let mut actions = actions[0].iter();
-            if let Some(action) = actions.find(|action| action.name == function.action) {
-                target.properties = action.parameters.properties().clone();
-            }
-        }
-        Ok(())
-    }
-
-    /// Finds the action among those of all tools: by its name, by that of its function, or as one that
-    /// a description or a server may have.
-    fn find(&self, located: &[Located]) -> Result<CallTarget, CommandError> {
-        let wanted = self.action.as_str();
-        let tools = tool_manifests::of_located(located);
-        let declared: Vec<Vec<Arc<ToolAction>>> =
-            tools.iter().map(|tool| tool.actions.clone()).collect();
-        let functions = tool_manifests::functions(&tools, &declared);
-        let of_function = functions.find(wanted);
-        let found: Vec<_> = match of_function {
-            Some(function) => vec![function],
-            None => functions
-                .iter()
-                .filter(|function| function.action == wanted)
-                .collect(),
-        };
-        if let [function] = found.as_slice() {
-            let tool = &tools[function.reference];
-            let mut actions = tool.actions.iter();
-            let action = actions.find(|action| action.name == function.action);
-            let properties = action.map(|action| action.parameters.properties().clone());
-            return Ok(CallTarget {
-                from: located[function.reference].clone(),
-                action: function.action.clone(),
-                function: function.name.clone(),
-                properties: properties.unwrap_or_default(),
-            });
-        }
-        if !found.is_empty() {
-            let names: Vec<&str> = found
-                .iter()
-                .map(|function| function.name.as_str())
-                .collect();
-            return Err(CommandError::usage(format!(
-                "several tools have an action `{wanted}`; name the function: {}",
-                names.join(", ")
-            )));
-        }
-        let deriving: Vec<&Located> = located
-            .iter()
-            .filter(|located| !located.tool.deriving().is_empty())
-            .collect();
-        if let [from] = deriving.as_slice() {
-            let prefix = format!("{}_", from.tool.name.replace('-', "_"));
-            return Ok(CallTarget {
-                from: Located::clone(from),
-                action: wanted.strip_prefix(&prefix).unwrap_or(wanted).to_owned(),
-                function: if wanted.starts_with(&prefix) {
-                    wanted.to_owned()
-                } else {
-                    format!("{prefix}{wanted}")
-                },
-                properties: Map::new(),
-            });
-        }
-        let known = functions
-            .iter()
-            .flat_map(|function| [function.name.as_str(), function.action.as_str()]);
-        let hint = did_you_mean(wanted, known)
-            .map(|near| format!(", did you mean `{near}`?"))
-            .unwrap_or_default();
-        Err(CommandError::usage(format!(
-            "there is no action `{wanted}`{hint}; `proofhouse tool list` lists them all"
-        )))
     }
 
     fn print(&self, called: &CallEnd) -> Result<(), CommandError> {

@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 #[command(after_help = "Examples:\n  \
     proofhouse tool list examples/tools/weather.yaml\n  \
     proofhouse tool list examples/tools/clock.yaml examples/tools/weather.yaml --format openai\n\n\
-    Exit codes: 0 all listed, 3 a manifest cannot be used or a backend does not answer, 64 usage.")]
+    Exit codes: 0 all listed, 3 a manifest cannot be used, or a backend does not answer or has none, 64 usage.")]
 pub(crate) struct ToolList {
     /// Manifests: files, directories searched for .yaml and .yml, or `-` for stdin
     #[arg(required = true, value_name = "MANIFEST")]
@@ -97,7 +97,17 @@ async fn ask(
     for located in tools {
         let task = operator.task(located);
         match task.actions(cancel.clone()).await {
-            Ok(known) => actions.push(known),
+            Ok(known) => {
+                if known.is_empty() {
+                    let reasons = task.why_none(cancel.clone()).await.unwrap_or_default();
+                    failed |= !reasons.is_empty();
+                    for reason in reasons {
+                        let line = format!("{}: {reason}", located.tool.name);
+                        complain(&printable_line(&line));
+                    }
+                }
+                actions.push(known);
+            }
             Err(error) => {
                 complain(&format!("{}: {error}", printable_line(&located.tool.name)));
                 actions.push(Vec::new());

@@ -1,7 +1,8 @@
-//! `proofhouse tool`: what a manifest offers, calls of it, and serving it to others.
+//! `proofhouse tool`: what a manifest offers, calls of it, logging it in, and serving it to others.
 
 mod call;
 mod list;
+mod login;
 mod serve;
 
 use clap::Args;
@@ -9,7 +10,7 @@ use clap::Args;
 use crate::exit_code::Exit;
 use crate::output::CommandError;
 
-/// List, call and serve the actions of tool manifests
+/// List, call and serve the actions of tool manifests, and log them in
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse tool list examples/tools/clock.yaml\n  \
@@ -24,6 +25,7 @@ commands! {
     enum ToolCommand {
         List(list::ToolList),
         Call(Box<call::ToolCallCommand>),
+        Login(login::ToolLogin),
         Serve(Box<serve::ToolServe>),
     }
 }

@@ -12,6 +12,7 @@
 )]
 
 mod several;
+mod stalls;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,6 +90,12 @@ prompt: You keep watch.
 capabilities:
   orders: "*"
   feed: "*"
+---
+kind: commonagents.info/v1beta2/agent
+namespace: shop
+name: idler
+description: Listens to nothing.
+prompt: You answer.
 "#;
 
 /// Sends one request to a server that may be killed meanwhile, and returns the status and the body.
@@ -269,19 +276,29 @@ fn inputs(api: SocketAddr, task: &str) -> BTreeMap<String, usize> {
 
 /// Begins a task and returns its id.
 fn begin(api: SocketAddr) -> String {
-    let order = json!({"agent": "clerk", "message": "begin"}).to_string();
+    begin_with(api, "clerk")
+}
+
+/// Begins a task of this agent and returns its id.
+fn begin_with(api: SocketAddr, agent: &str) -> String {
+    let order = json!({"agent": agent, "message": "begin"}).to_string();
     let head = "POST /v1/tasks HTTP/1.1\r\ncontent-type: application/json";
     let (status, body) = request(api, head, &order).unwrap();
     assert_eq!(status, 201, "{body}");
     support::json(&body)["id"].as_str().unwrap().to_owned()
 }
 
-fn survives(store: &str, directory: &Path) {
-    let kills = number_of("PROOFHOUSE_KILLS").unwrap_or(FEW);
+/// Where the moments come from: those of an earlier run, or new ones.
+fn seed() -> u64 {
     let moment = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
-    let seed = number_of("PROOFHOUSE_KILL_SEED").unwrap_or(moment.subsec_nanos().into()) | 1;
+    number_of("PROOFHOUSE_KILL_SEED").unwrap_or(moment.subsec_nanos().into()) | 1
+}
+
+fn survives(store: &str, directory: &Path) {
+    let kills = number_of("PROOFHOUSE_KILLS").unwrap_or(FEW);
+    let seed = seed();
     println!("{kills} kills, PROOFHOUSE_KILL_SEED={seed}");
     let mut chance = Chance(seed);
     let feed = Feed::open();

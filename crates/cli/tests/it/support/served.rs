@@ -20,6 +20,8 @@ const MAX_ANSWER: u64 = 16 << 20;
 pub struct Reply {
     pub status: u16,
     pub headers: BTreeMap<String, String>,
+    /// Every cookie that it sets.
+    pub cookies: Vec<String>,
     pub text: String,
 }
 
@@ -57,10 +59,13 @@ fn reply(answer: &str) -> Option<Reply> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     let mut lines = head.lines();
     let status = lines.next().unwrap().split(' ').nth(1).unwrap();
-    let headers: BTreeMap<String, String> = lines
+    let pairs: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
+    let cookies = pairs.iter().filter(|(name, _)| name == "set-cookie");
+    let cookies = cookies.map(|(_, value)| value.clone()).collect();
+    let headers: BTreeMap<String, String> = pairs.into_iter().collect();
     let is_chunked = headers
         .get("transfer-encoding")
         .is_some_and(|coding| coding == "chunked");
@@ -72,6 +77,7 @@ fn reply(answer: &str) -> Option<Reply> {
             body.to_owned()
         },
         headers,
+        cookies,
     })
 }
 
@@ -121,6 +127,8 @@ impl Served {
         let mut args = vec!["serve", &manifests, "--store", &store];
         args.extend(["--listen", "127.0.0.1:0", "--webhook-listen", "127.0.0.1:0"]);
         args.extend(["--format", "json", "--model", "sim:careful"]);
+        let first_key = path("first-key");
+        args.extend(["--first-key-file", &first_key]);
         let operator = path("operator.yaml");
         if !std::fs::read_to_string(&operator)
             .unwrap_or_default()
@@ -148,7 +156,10 @@ impl Served {
         Self {
             api: address("api"),
             hooks: address("webhooks"),
-            key: told["key"].as_str().unwrap_or_default().to_owned(),
+            key: told["key_file"]
+                .as_str()
+                .map(|file| std::fs::read_to_string(file).unwrap().trim().to_owned())
+                .unwrap_or_default(),
             directory,
             child,
         }
@@ -171,6 +182,13 @@ impl Served {
     /// Sends a request as its first lines say.
     pub fn send(address: SocketAddr, head: &str, body: &[u8]) -> Reply {
         try_send(address, head, body).unwrap_or_else(|| panic!("no answer to {head}"))
+    }
+
+    /// The same with all cookies that the answer sets.
+    pub fn send_all(address: SocketAddr, head: &str, body: &[u8]) -> (Reply, Vec<String>) {
+        let reply = Self::send(address, head, body);
+        let cookies = reply.cookies.clone();
+        (reply, cookies)
     }
 
     /// Asks the API with this key.
@@ -235,6 +253,33 @@ impl Served {
         ran.stdout
     }
 
+    /// Makes a key with `proofhouse keys create`.
+    pub fn new_key(&self, args: &[&str]) -> String {
+        self.keys(&[&["create"], args].concat()).trim().to_owned()
+    }
+
+    /// Asks a page of the dashboard with this cookie.
+    pub fn look(&self, cookie: &str, path: &str) -> Reply {
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: {}\r\ncookie: {cookie}",
+            self.api
+        );
+        Self::send(self.api, &head, b"")
+    }
+
+    /// Sends a form of the dashboard with these cookies.
+    pub fn post_form(&self, cookies: &str, path: &str, form: &str) -> Reply {
+        let head = form_head(&self.api.to_string(), "http", cookies, path);
+        Self::send(self.api, &head, form.as_bytes())
+    }
+
+    /// Signs in to the dashboard, and returns the answer.
+    pub fn sign_in(&self, key: &str) -> Reply {
+        let page = self.look("", "/dashboard/sign-in");
+        let form = format!("form_token={}&key={key}", form_token(&page.text));
+        self.post_form(&cookie_of(&page), "/dashboard/sign-in", &form)
+    }
+
     /// Asks the process to end, without waiting for it.
     pub fn terminate(&self) {
         self.signal("-TERM");
@@ -258,6 +303,26 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The first lines of a form that a page of the dashboard sends.
+pub fn form_head(host: &str, scheme: &str, cookies: &str, path: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\norigin: {scheme}://{host}\r\ncookie: {cookies}\r\n\
+         content-type: application/x-www-form-urlencoded"
+    )
+}
+
+/// The token of the first form of a page.
+pub fn form_token(page: &str) -> String {
+    let (_, rest) = page.split_once("name=\"form_token\" value=\"").unwrap();
+    rest.split('"').next().unwrap().to_owned()
+}
+
+/// The cookie that an answer sets, as a browser sends it back.
+pub fn cookie_of(reply: &Reply) -> String {
+    let cookie = reply.header("set-cookie").split(';').next();
+    cookie.unwrap_or_default().to_owned()
 }
 
 /// `X-Hub-Signature-256` of a body.

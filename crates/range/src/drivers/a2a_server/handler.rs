@@ -168,14 +168,16 @@ impl A2aServer {
         }
         self.context
             .sent(&phase, CARD_EVENT, Direction::Response, &served, None);
-        if let Some(card) = &state.card {
+        let counted = state.card.as_ref().map(|card| {
             let (kind, name) = (CarrierKind::Card, state::card_name(card));
-            self.context.delivered_in(&phase, kind, name);
-        }
+            self.context.counted_in(&phase, kind, name)
+        });
         self.tell_flood(&phase);
+        let context = self.context.clone();
         // Cards change between phases; nobody is to keep one.
         self.leave(&phase, served.to_string(), turn.advance)
             .with_header("cache-control", "no-store")
+            .if_unread(move || context.never_read(counted.as_slice()))
     }
 
     /// The card of a state, or one that is just enough to find the way here.

@@ -74,7 +74,9 @@ impl A2aServer {
             && !self.context.over().is_cancelled()
         {
             let kind = CarrierKind::TaskResponse;
-            self.context.delivered_branch(&phase, kind, &name, &branch);
+            let counted = self.context.delivered_branch(&phase, kind, &name, &branch);
+            let context = self.context.clone();
+            return reply.if_unread(move || context.never_read(&[counted]));
         }
         reply
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use futures_util::stream;
+use proofhouse_mcp_auth::{Authorizer, SecretText};
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
-use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, Url};
 
 use crate::actor::ActorContext;
 use crate::delivery::DeliveryModifiers;
@@ -15,13 +16,19 @@ const PIECE_BYTES: usize = 16;
 const MAX_PIECES: usize = 1_000;
 
 /// Posts to one URL.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Poster {
     client: Client,
     url: String,
     /// Headers that the operator wants on every request.
     own: HeaderMap,
+    /// Gets tokens, where the operator wants that.
+    authorizer: Option<Authorizer>,
+    context: ActorContext,
 }
+
+/// How often a message is posted again because another token was got for it.
+const MAX_CHALLENGES: usize = 3;
 
 impl Poster {
     /// Makes sure that somebody listens at the URL.
@@ -45,6 +52,52 @@ impl Poster {
             client,
             url: url.to_owned(),
             own,
+            authorizer: None,
+            context: context.clone(),
+        })
+    }
+
+    /// The same for an MCP server that may want a token.
+    pub(crate) fn authorized(mut self) -> Self {
+        if let Some(authorization) = self.context.authorization()
+            && let Ok(url) = Url::parse(&self.url)
+        {
+            self.authorizer = Some(authorization.authorizer(&self.client, &url));
+        }
+        self
+    }
+
+    /// Adds the token that there is.
+    async fn token(&self, headers: &mut HeaderMap) -> Option<SecretText> {
+        let token = match self.authorizer.as_ref()?.token().await {
+            Ok(token) => token?,
+            Err(error) => {
+                self.context.warn(&format!("authorization: {error}"));
+                return None;
+            }
+        };
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose())).ok()?;
+        value.set_sensitive(true);
+        headers.insert("authorization", value);
+        Some(token)
+    }
+
+    /// Shows a response to who gets tokens; whether the request is worth sending again.
+    async fn is_challenged(&self, response: &StreamedResponse, used: Option<&SecretText>) -> bool {
+        let Some(authorizer) = &self.authorizer else {
+            return false;
+        };
+        let status = response.status.as_u16();
+        if !matches!(status, 401 | 403) {
+            if used.is_some() {
+                authorizer.accepted();
+            }
+            return false;
+        }
+        let challenged = authorizer.challenged(status, &response.headers, used).await;
+        challenged.unwrap_or_else(|error| {
+            self.context.warn(&format!("authorization: {error}"));
+            false
         })
     }
 
@@ -75,11 +128,11 @@ impl Poster {
             tokio::time::sleep(delay).await;
         }
         if delivery.slow_stream.is_none() && !delivery.abrupt_close {
-            let sending = self
-                .client
-                .send(Method::POST, &self.url, headers, text.into());
-            return sending.await;
+            return self.send(Method::POST, headers, text.into()).await;
         }
+        // What is sent strangely is sent once; a token that is known goes with it.
+        let mut headers = headers;
+        self.token(&mut headers).await;
         let pause = delivery.slow_stream.unwrap_or_default();
         let pieces = pieces(text.into_bytes(), delivery);
         let cut = delivery.abrupt_close;
@@ -112,9 +165,30 @@ impl Poster {
         method: Method,
         headers: HeaderMap,
     ) -> Result<StreamedResponse, ClientError> {
-        self.client
-            .send(method, &self.url, headers, Bytes::new())
-            .await
+        self.send(method, headers, Bytes::new()).await
+    }
+
+    /// Sends a request, and again with another token where the server wants one.
+    async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<StreamedResponse, ClientError> {
+        let mut challenges = 0;
+        loop {
+            let mut headers = headers.clone();
+            let token = self.token(&mut headers).await;
+            let sending = self
+                .client
+                .send(method.clone(), &self.url, headers, body.clone());
+            let response = sending.await?;
+            if challenges >= MAX_CHALLENGES || !self.is_challenged(&response, token.as_ref()).await
+            {
+                return Ok(response);
+            }
+            challenges += 1;
+        }
     }
 }
 

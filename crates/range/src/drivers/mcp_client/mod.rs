@@ -100,7 +100,7 @@ async fn connect(
     let limits = context.limits();
     let link = match endpoint {
         ActorEndpoint::Url(url) => {
-            let poster = Poster::connect(context, url).await?;
+            let poster = Poster::connect(context, url).await?.authorized();
             Link::Http(HttpLink::new(poster, sender, limits.max_batch))
         }
         ActorEndpoint::Command(spawn) => {

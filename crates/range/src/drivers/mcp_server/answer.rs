@@ -14,6 +14,7 @@ use super::call::{CallReply, ServerCall, unknown_method};
 use super::content::ContentKind;
 use super::service::McpServerService;
 use super::surface::{OfferedSurface, SurfaceList};
+use crate::exposure::CountedDelivery;
 use crate::phases::PhaseView;
 use crate::{Advance, CarrierKind};
 
@@ -283,16 +284,17 @@ impl McpServerService {
         Ok(Value::Object(result))
     }
 
-    /// Counts what an answer carried to the subject.
-    pub(super) fn count(&self, begun: &AcceptedRequest, call: &ServerCall) {
+    /// Counts what an answer carried to the subject, and says what was counted.
+    pub(super) fn count(&self, begun: &AcceptedRequest, call: &ServerCall) -> Vec<CountedDelivery> {
         let (surface, phase) = (&begun.surface, &begun.phase);
         match &begun.carried {
-            Carried::Nothing => {}
+            Carried::Nothing => Vec::new(),
             Carried::Instructions => {
-                if surface.instructions.is_some() {
-                    let kind = CarrierKind::Instructions;
-                    self.context.delivered_in(phase, kind, "instructions");
-                }
+                let has_some = surface.instructions.is_some();
+                let kind = CarrierKind::Instructions;
+                let counted =
+                    has_some.then(|| self.context.counted_in(phase, kind, "instructions"));
+                counted.into_iter().collect()
             }
             Carried::Listed(kind, range) => {
                 let list = match (kind, call.method.as_str()) {
@@ -303,12 +305,14 @@ impl McpServerService {
                     }
                     _ => &surface.resources,
                 };
-                for item in list.items.get(range.clone()).unwrap_or_default() {
-                    self.context.delivered_in(phase, *kind, &item.name);
-                }
+                let items = list.items.get(range.clone()).unwrap_or_default();
+                items
+                    .iter()
+                    .map(|item| self.context.counted_in(phase, *kind, &item.name))
+                    .collect()
             }
             Carried::One(kind, name, branch) => {
-                self.context.delivered_branch(phase, *kind, name, branch);
+                vec![self.context.delivered_branch(phase, *kind, name, branch)]
             }
         }
     }

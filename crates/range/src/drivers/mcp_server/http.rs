@@ -323,9 +323,12 @@ impl McpServerHttp {
         let status = StatusCode::from_u16(outcome.status()).unwrap_or(StatusCode::OK);
         let text = service.written(&call, &begun, outcome);
         if delivery.slow_stream.is_none() && !delivery.abrupt_close {
-            service.count(&begun, &call);
+            let counted = service.count(&begun, &call);
             let advances = std::mem::take(&mut begun.advances);
-            return Reply::json(status, text).with_guard(advances);
+            let context = service.context.clone();
+            return Reply::json(status, text)
+                .with_guard(advances)
+                .if_unread(move || context.never_read(&counted));
         }
         let (writer, body) = stream();
         let reply = Reply::json(status, "").with_body(ReplyBody::Stream(body));

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use proofhouse_store::model::{
-    ChannelRecord, ChannelState, ChannelToClose, ChannelUpdate, TaskRecord, TaskState,
-};
+use proofhouse_store::model::{ChannelRecord, ChannelState, ChannelUpdate, TaskRecord, TaskState};
 use proofhouse_store::{Result, StoreError};
 use proofhouse_tools::receive::subscription::{self, ChannelRequest, Unsubscribed};
 use serde_json::Value;
 
 use super::{pause_ms, subscription_of, update};
+use crate::engine::held_leases::LeaseGuard;
 use crate::engine::{EngineShared, listener};
 use crate::metrics::engine::ChannelStep;
 
@@ -18,8 +17,8 @@ use crate::metrics::engine::ChannelStep;
 const MAX_CLOSE_FAILURES: i64 = 10;
 
 /// Closes a channel at the platform.
-pub(super) async fn close(inner: &Arc<EngineShared>, swept: ChannelToClose) {
-    let (channel, held) = (swept.channel, swept.lease.held());
+pub(super) async fn close(inner: &Arc<EngineShared>, channel: ChannelRecord, guard: LeaseGuard) {
+    let held = guard.held().clone();
     let change = match closing(inner, &channel).await {
         Ok(Unsubscribed::Gone) => ChannelUpdate {
             to: Some(ChannelState::Closed),
@@ -48,7 +47,6 @@ pub(super) async fn close(inner: &Arc<EngineShared>, swept: ChannelToClose) {
         }
         Err(error) => {
             inner.log_store_error("a channel cannot be closed", &error);
-            let _ = inner.store.release(held).await;
             return;
         }
     };
@@ -61,7 +59,8 @@ pub(super) async fn close(inner: &Arc<EngineShared>, swept: ChannelToClose) {
         ..change
     };
     match inner.store.update_channel(change).await {
-        Ok(_) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
+        Ok(_) => guard.ended(),
+        Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
         Err(error) => inner.log_store_error("a channel cannot be changed", &error),
     }
 }
@@ -89,7 +88,7 @@ async fn closing(inner: &Arc<EngineShared>, channel: &ChannelRecord) -> Result<U
             .unwrap_or(Timestamp::MAX),
     };
     let response = channel.response.clone().unwrap_or(Value::Null);
-    let client = &inner.options.client;
+    let client = &inner.options.call_client();
     Ok(subscription::unsubscribe(client, declared, &listener, &opening, &response).await)
 }
 

@@ -40,25 +40,28 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
         let lease = inner.options.lease_ms();
         match inner.store.claim_renewals(&inner.owner, lease, BATCH).await {
             Ok(claimed) => {
-                for channel in claimed {
+                for claimed in claimed {
+                    let guard = inner.leases.hold(&claimed.lease);
                     let inner = Arc::clone(&inner);
                     let tracker = inner.tracker.clone();
-                    tracker.spawn(async move { renew(&inner, channel).await });
+                    tracker.spawn(async move { renew(&inner, claimed.channel, guard).await });
                 }
             }
             Err(error) => inner.log_store_error("channels cannot be claimed", &error),
         }
         match inner.store.claim_sweeps(&inner.owner, lease, BATCH).await {
             Ok(claimed) => {
-                for channel in claimed {
+                for swept in claimed {
+                    let guard = inner.leases.hold(&swept.lease);
                     let inner = Arc::clone(&inner);
                     let tracker = inner.tracker.clone();
-                    tracker.spawn(async move { close(&inner, channel).await });
+                    tracker.spawn(async move { close(&inner, swept.channel, guard).await });
                 }
             }
             Err(error) => inner.log_store_error("channels cannot be claimed", &error),
         }
         tokio::select! {
+            biased;
             () = inner.stopping.cancelled() => return,
             () = tokio::time::sleep(inner.options.look) => {}
         }

@@ -121,9 +121,11 @@ pub(super) async fn open(
         };
         let lease = inner.options.lease_ms();
         let claimed = inner.store.open_channel(new, &inner.owner, lease).await?;
-        let client = &inner.options.client;
+        // Whatever happens, the lease is not held for longer than this.
+        let guard = inner.leases.hold(&claimed.lease);
+        let client = &inner.options.call_client();
         let answer = subscription::subscribe(client, declared, &listener, &opening, now).await;
-        let held = Some(claimed.lease.held());
+        let held = Some(guard.held().clone());
         let error = match answer {
             Subscribed::Active(active) => {
                 let update = ChannelUpdate {
@@ -184,6 +186,7 @@ pub(super) async fn open(
             return Ok(ChannelOpening::NotYet(message));
         }
         tokio::select! {
+            biased;
             () = tokio::time::sleep(pause(failures)) => {}
             () = inner.stopping.cancelled() => return Ok(ChannelOpening::NotYet(message)),
         }

@@ -2,21 +2,20 @@
 
 use std::sync::Arc;
 
-use proofhouse_store::model::{ChannelRecord, ChannelState, ChannelUpdate, ClaimedChannel};
+use proofhouse_store::model::{ChannelRecord, ChannelState, ChannelUpdate};
 use proofhouse_store::{Result, StoreError};
 
 use super::lost_notice::send_lost_notice;
 use super::open::{ChannelOpening, open};
 use super::{pause_ms, update};
 use crate::engine::EngineShared;
+use crate::engine::held_leases::LeaseGuard;
 
 /// Opens the successor of a channel; the old one stays open until that is done.
-pub(super) async fn renew(inner: &Arc<EngineShared>, claimed: ClaimedChannel) {
-    let (channel, lease) = (claimed.channel, claimed.lease);
-    let held = lease.held();
+pub(super) async fn renew(inner: &Arc<EngineShared>, channel: ChannelRecord, guard: LeaseGuard) {
     match successor(inner, &channel).await {
         Ok(mut update) => {
-            update.held = Some(held.clone());
+            update.held = Some(guard.held().clone());
             match inner.store.update_channel(update).await {
                 Ok(_) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
                 Err(error) => inner.log_store_error("a channel cannot be changed", &error),
@@ -24,7 +23,6 @@ pub(super) async fn renew(inner: &Arc<EngineShared>, claimed: ClaimedChannel) {
         }
         Err(error) => inner.log_store_error("a channel cannot be renewed", &error),
     }
-    let _ = inner.store.release(held).await;
 }
 
 /// What becomes of the old channel.

@@ -38,6 +38,7 @@ impl LeasedTask<'_> {
         let mut answer = tokio::spawn(answer);
         let mut waiting_since: Option<tokio::time::Instant> = None;
         let output = loop {
+            self.decide();
             let waits = !self.task.reviews().is_empty();
             match (waits, waiting_since) {
                 (true, None) => {
@@ -48,7 +49,6 @@ impl LeasedTask<'_> {
                 (false, _) => waiting_since = None,
                 _ => {}
             }
-            self.decide();
             // Another agent whose question it is could not be put away with the task.
             let parked = !self.task.is_delegating()
                 && waiting_since.is_some_and(|since| self.may_be_parked(since.elapsed()));

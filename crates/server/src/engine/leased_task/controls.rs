@@ -3,7 +3,6 @@
 use proofhouse_store::Result;
 
 use super::{Flow, LeasedTask, PendingDecision};
-use crate::engine::channels;
 use crate::engine::commands::{Control, pending_controls};
 
 impl LeasedTask<'_> {
@@ -40,24 +39,32 @@ impl LeasedTask<'_> {
         }
     }
 
+    /// Notes what people decided; the questions get it when they are asked.
+    pub(super) fn note_decisions(&mut self, wanted: &[(i64, Control)]) {
+        for (id, control) in wanted {
+            if let Control::Decide { review, decision } = control
+                && self.decisions.iter().all(|known| known.delivery != *id)
+            {
+                self.decisions.push(PendingDecision {
+                    delivery: *id,
+                    review: *review,
+                    decision: *decision,
+                    given: None,
+                });
+            }
+        }
+    }
+
     /// Obeys what people want while the task works.
     pub(super) async fn controls(&mut self) -> Flow {
         let Ok(wanted) = pending_controls(self.inner, &self.id).await else {
             // The heartbeat notices if this lasts.
             return Flow::Continue;
         };
+        self.note_decisions(&wanted);
         for (id, control) in wanted {
             match control {
-                Control::Decide { review, decision } => {
-                    if self.decisions.iter().all(|known| known.delivery != id) {
-                        self.decisions.push(PendingDecision {
-                            delivery: id,
-                            review,
-                            decision,
-                            given: None,
-                        });
-                    }
-                }
+                Control::Decide { .. } => {}
                 Control::Cancel => {
                     self.task.cancel();
                     // The end of the task settles it.
@@ -111,7 +118,7 @@ impl LeasedTask<'_> {
             Control::Resume => {
                 let done = self.discard(id, "done: resumed").await;
                 self.interrupted = false;
-                channels::ensure(self.inner, &self.id);
+                self.listen();
                 let task = self.task.clone();
                 match done {
                     Ok(()) => self.await_output(async move { task.resume().await }).await,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Flow, LeasedTask};
 use crate::engine::manifests::ManifestSnapshot;
-use crate::engine::{channels, route};
+use crate::engine::route;
 
 /// Why a delivery is no input.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ impl LeasedTask<'_> {
         };
         self.interrupted = false;
         // An interrupted task listens again once it does something.
-        channels::ensure(self.inner, &self.id);
+        self.listen();
         let task = self.task.clone();
         self.await_output(async move { task.send(input).await })
             .await

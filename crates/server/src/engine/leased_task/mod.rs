@@ -10,23 +10,22 @@ use std::time::Duration;
 
 use proofhouse_agent::task::{Decision, HeldTools, Task, TaskOutput};
 use proofhouse_store::Result;
-use proofhouse_store::model::{ClaimedTask, DeliveryRecord, HeldLease, StateChange, TaskState};
+use proofhouse_store::model::{ClaimedTask, HeldLease, StateChange, TaskState};
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use super::EngineShared;
-use super::commands::{Control, pending_controls, wait_for_control};
+use super::commands::{Control, MAX_COMMANDS, pending_controls};
 use super::deliver::TaskSignal;
+use super::held_leases::LeaseGuard;
 use super::journal::StoreJournal;
 use super::manifests::ManifestSnapshot;
 use crate::metrics::engine::SettledOutcome;
 use restore::{RestoreError, restore};
 
-/// Deliveries that are looked at for the next input.
-const PENDING: usize = 64;
-/// How long a task that cannot be restored is left alone, so that it is not tried without end.
-const BACK_OFF: Duration = Duration::from_secs(5);
+/// How long a task that cannot be restored is left alone, so that it is not tried without end, in milliseconds.
+const BACK_OFF_MS: i64 = 5_000;
 
 /// A task that this process works on.
 struct LeasedTask<'a> {
@@ -44,8 +43,8 @@ struct LeasedTask<'a> {
     /// The delivery that wants what is under way stopped, and the end of that.
     interrupting: Option<(i64, JoinHandle<TaskOutput>)>,
     slot: Option<OwnedSemaphorePermit>,
-    /// Where another slot comes from, after this one was given back.
-    slots: Option<Arc<Semaphore>>,
+    /// Whether some of its events are pushed through channels of their own.
+    has_push: bool,
     /// The manifests that it began with.
     snapshot: Arc<ManifestSnapshot>,
 }
@@ -74,21 +73,11 @@ pub(super) async fn work(
     inner: &Arc<EngineShared>,
     claimed: ClaimedTask,
     signal: &TaskSignal,
+    guard: LeaseGuard,
     slot: Option<OwnedSemaphorePermit>,
 ) {
-    let held = claimed.lease.held();
+    let held = guard.held().clone();
     let id = claimed.task.id.clone();
-    let mut slot = slot;
-    if claimed.task.state == TaskState::Waiting {
-        // Nobody is asked again before there is an answer, and whoever waits keeps nobody from working.
-        slot = None;
-        if !wait_for_control(inner, &id, signal).await {
-            if let Err(error) = inner.store.release(held).await {
-                inner.log_store_error("a lease cannot be released", &error);
-            }
-            return;
-        }
-    }
     match restore(inner, claimed, signal, slot).await {
         Ok(mut leased) => {
             leased.run().await;
@@ -100,22 +89,15 @@ pub(super) async fn work(
         Err(RestoreError::Store(error)) => inner.log_store_error("a task cannot be read", &error),
         Err(RestoreError::Start(reason)) => {
             tracing::warn!(task = %id, %reason, "a task cannot go on");
-            let ended = end_if_cancelled(inner, &id, &held, &reason).await;
-            if let Err(error) = &ended {
-                inner.log_store_error("a task cannot be ended", error);
-            }
-            if !matches!(ended, Ok(true)) {
-                tokio::select! {
-                    () = tokio::time::sleep(BACK_OFF) => {}
-                    () = signal.news.notified() => {}
-                    () = signal.let_go.cancelled() => {}
-                    () = inner.stopping.cancelled() => {}
-                }
+            match end_if_cancelled(inner, &id, &held, &reason).await {
+                Ok(true) => {}
+                Ok(false) => match inner.store.postpone(held, BACK_OFF_MS).await {
+                    Ok(()) => guard.ended(),
+                    Err(error) => inner.log_store_error("a task cannot be postponed", &error),
+                },
+                Err(error) => inner.log_store_error("a task cannot be ended", &error),
             }
         }
-    }
-    if let Err(error) = inner.store.release(held).await {
-        inner.log_store_error("a lease cannot be released", &error);
     }
 }
 
@@ -146,21 +128,21 @@ async fn end_if_cancelled(
 
 impl LeasedTask<'_> {
     async fn run(&mut self) {
-        // Whoever is about to be ended does not begin anything.
-        let cancelled = pending_controls(self.inner, &self.id)
-            .await
-            .is_ok_and(|wanted| {
-                let mut controls = wanted.iter();
-                controls.any(|(_, control)| *control == Control::Cancel)
-            });
-        if cancelled {
-            self.apply_control(0, &Control::Cancel).await;
-            return;
-        }
-        if !self.interrupted {
-            super::channels::ensure(self.inner, &self.id);
-        }
         if self.task.is_unfinished() && !self.interrupted {
+            // Whoever is about to be ended does not begin anything, and whoever was answered is not asked again for long.
+            match pending_controls(self.inner, &self.id).await {
+                Ok(wanted) if wanted.iter().any(|(_, one)| *one == Control::Cancel) => {
+                    self.apply_control(0, &Control::Cancel).await;
+                    return;
+                }
+                Ok(wanted) => self.note_decisions(&wanted),
+                Err(error) => {
+                    return self
+                        .inner
+                        .log_store_error("commands cannot be read", &error);
+                }
+            }
+            self.listen();
             let task = self.task.clone();
             if self.await_output(async move { task.resume().await }).await == Flow::Stop {
                 return;
@@ -168,25 +150,25 @@ impl LeasedTask<'_> {
         }
         // What is pending when the process is about to stop is left to the next one.
         while !self.inner.stopping.is_cancelled() && !self.signal.let_go.is_cancelled() {
-            let looked = match pending_controls(self.inner, &self.id).await {
-                Ok(wanted) => self.next_input().await.map(|input| (wanted, input)),
-                Err(error) => Err(error),
-            };
-            let (wanted, input) = match looked {
-                Ok(looked) => looked,
+            let queues = match self.inner.store.queues(&self.id, MAX_COMMANDS).await {
+                Ok(queues) => queues,
                 Err(error) => {
                     return self
                         .inner
                         .log_store_error("deliveries cannot be read", &error);
                 }
             };
-            if let Some((id, control)) = wanted.into_iter().next() {
-                match self.apply_control(id, &control).await {
+            if let Some(command) = queues.commands.first() {
+                let flow = match Control::of(command) {
+                    Some((id, control)) => self.apply_control(id, &control).await,
+                    None => self.settle(command.id, "the command makes no sense").await,
+                };
+                match flow {
                     Flow::Continue => continue,
                     Flow::Stop => return,
                 }
             }
-            let Some(delivery) = input else {
+            let Some(delivery) = queues.input else {
                 if self.linger().await {
                     continue;
                 }
@@ -207,11 +189,23 @@ impl LeasedTask<'_> {
         }
     }
 
-    /// The oldest delivery that is an input.
-    async fn next_input(&self) -> Result<Option<DeliveryRecord>> {
-        let pending = self.inner.store.pending(&self.id, PENDING).await?;
-        let mut inputs = pending.into_iter();
-        Ok(inputs.find(|delivery| Control::of(delivery).is_none()))
+    /// Opens the push channels that the task wants and does not have.
+    fn listen(&self) {
+        if self.has_push && !self.interrupted {
+            super::channels::ensure(self.inner, &self.id);
+        }
+    }
+
+    /// Settles a command; the worker stops if it cannot.
+    async fn settle(&self, command: i64, reason: &str) -> Flow {
+        match self.discard(command, reason).await {
+            Ok(()) => Flow::Continue,
+            Err(error) => {
+                self.inner
+                    .log_store_error("a command cannot be settled", &error);
+                Flow::Stop
+            }
+        }
     }
 
     /// Discards what the task would have been given.
@@ -226,36 +220,41 @@ impl LeasedTask<'_> {
         self.inner.store.discard(held, delivery, reason).await
     }
 
-    /// Waits for more; whether to look again. A task whose tools have something open sleeps, and keeps nobody from
-    /// working meanwhile. Others are let go of after a while.
+    /// Waits for more; whether to look again. Whoever waits keeps nobody from working. A task whose tools have something
+    /// open sleeps until they may be closed; others are let go of after a while, at once if many wait already.
     async fn linger(&mut self) -> bool {
         let held = self.task.held_tools();
         if self.interrupted && held == HeldTools::Nothing {
             return false;
         }
-        let options = &self.inner.options;
-        if self.wait_for_news(Some(options.linger)).await {
-            return true;
-        }
-        let time = match held {
-            HeldTools::Nothing => return false,
-            HeldTools::Evictable => Some(options.idle_tools.saturating_sub(options.linger)),
-            HeldTools::Kept => None,
-        };
         self.slot = None;
-        let sleeping = self.inner.working.sleep();
-        let is_woken = self.wait_for_news(time).await;
-        drop(sleeping);
-        // What has changed since it began is used by whoever takes it up anew.
-        if !is_woken || !self.is_current() {
-            return false;
-        }
-        if let Some(slots) = &self.slots {
-            self.slot = tokio::select! {
-                () = self.signal.let_go.cancelled() => return false,
-                slot = Arc::clone(slots).acquire_owned() => slot.ok(),
+        self.inner.wake_deliverer.notify_one();
+        let options = &self.inner.options;
+        let place = Arc::clone(&self.inner.lingering).try_acquire_owned();
+        let is_woken = match (place, held) {
+            (Err(_), HeldTools::Nothing) => return false,
+            (Ok(_place), _) => self.wait_for_news(Some(options.linger)).await,
+            (Err(_), HeldTools::Evictable | HeldTools::Kept) => false,
+        };
+        if !is_woken {
+            let time = match held {
+                HeldTools::Nothing => return false,
+                HeldTools::Evictable => Some(options.idle_tools.saturating_sub(options.linger)),
+                HeldTools::Kept => None,
             };
+            let sleeping = self.inner.working.sleep();
+            let is_woken = self.wait_for_news(time).await;
+            drop(sleeping);
+            // What has changed since it began is used by whoever takes it up anew.
+            if !is_woken || !self.is_current() {
+                return false;
+            }
         }
+        self.slot = tokio::select! {
+            biased;
+            () = self.signal.let_go.cancelled() => return false,
+            slot = Arc::clone(&self.inner.slots).acquire_owned() => slot.ok(),
+        };
         true
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proofhouse_agent::task::{AllowedValue, Restored, TaskAllowList, TaskOptions, Turn, User};
+use proofhouse_manifest::{Receive, ToolEvent};
 use proofhouse_store::StoreError;
 use proofhouse_store::model::{ClaimedTask, TaskState, ToolRef};
 use proofhouse_wire::CancellationToken;
@@ -53,11 +54,15 @@ pub(super) async fn restore<'a>(
             break;
         };
         from = last.seq + 1;
+        let is_last = page.len() < PAGE;
         for turn in page {
             let read = serde_json::from_value(turn.body);
             turns.push(read.map_err(|error| {
                 StoreError::Corrupt(format!("turn {} of {}: {error}", turn.seq, row.id))
             })?);
+        }
+        if is_last {
+            break;
         }
     }
     let tools: Vec<(String, ToolRef)> = agent
@@ -81,6 +86,11 @@ pub(super) async fn restore<'a>(
             })
         })
         .collect();
+    let is_pushed = |event: &ToolEvent| matches!(event.receive, Receive::Subscription(_));
+    let has_push = tools.iter().any(|(_, tool)| {
+        let declared = snapshot.tool(tool);
+        declared.is_some_and(|declared| declared.tool.events.iter().any(is_pushed))
+    });
     let held = lease.held();
     let journal = Arc::new(StoreJournal::new(
         Arc::clone(&inner.store),
@@ -121,7 +131,7 @@ pub(super) async fn restore<'a>(
         decisions: Vec::new(),
         interrupted: row.state == TaskState::Interrupted,
         interrupting: None,
-        slots: slot.as_ref().map(|slot| Arc::clone(slot.semaphore())),
+        has_push,
         slot,
         snapshot,
     })

@@ -194,6 +194,15 @@ impl World {
 }
 
 pub(crate) fn options(shift: Shift, model: Arc<dyn Model>, api_root: &str) -> EngineOptions {
+    options_by(move || shift.now(), model, api_root)
+}
+
+/// Options with this clock.
+pub(crate) fn options_by(
+    clock: impl Fn() -> Timestamp + Clone + Send + Sync + 'static,
+    model: Arc<dyn Model>,
+    api_root: &str,
+) -> EngineOptions {
     let limits = ToolLimits {
         outage: Duration::ZERO,
         ..ToolLimits::default()
@@ -201,8 +210,8 @@ pub(crate) fn options(shift: Shift, model: Arc<dyn Model>, api_root: &str) -> En
     let egress = || EgressPolicy::allowing(["127.0.0.0/8".parse().unwrap()]);
     let client = HttpClient::new(&limits, egress()).unwrap();
     let runtimes = Runtimes::new(&limits, egress()).unwrap();
-    let clock = shift.clone();
-    let now = move || format!("{:.3}", clock.now());
+    let tells = clock.clone();
+    let now = move || format!("{:.3}", tells());
     let environment = Environment::new(json!({"hub_secret": "s3cret-s3cret-s3cret"}), now)
         .with(Root::Runtime, json!({"api_root": api_root, "version": "0"}));
     let known = environment.clone();
@@ -219,7 +228,7 @@ pub(crate) fn options(shift: Shift, model: Arc<dyn Model>, api_root: &str) -> En
     options.lease = Duration::from_secs(3);
     options.look = Duration::from_millis(50);
     options.linger = Duration::from_millis(50);
-    options.clock = Arc::new(move || shift.now());
+    options.clock = Arc::new(clock);
     // Tests move it to see what time brings about.
     options.by_store_clock = false;
     options

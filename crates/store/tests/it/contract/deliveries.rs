@@ -4,13 +4,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use proofhouse_store::model::{
-    DeliveryState, DirectDelivery, ReceiveOutcome, TaskState, WakeRules,
+    DeliveryState, DirectDelivery, ReceiveOutcome, TaskQueues, TaskState, WakeRules,
 };
 
 use crate::contract::place::Place;
 use crate::contract::support::{
     IDLE, LONG, OVER, append, at_once, change, claim_one, create, delivery, lease, message,
     refused, route, two,
+};
+
+/// Wakes everybody.
+const ALL: WakeRules = WakeRules {
+    waiting: true,
+    interrupted: true,
 };
 
 pub(crate) async fn a_message_is_delivered_once(place: Arc<Place>) {
@@ -86,18 +92,121 @@ pub(crate) async fn tasks_with_work_are_claimed(place: Arc<Place>) {
             .unwrap()
             .is_empty()
     );
-    let all = WakeRules {
-        waiting: true,
-        interrupted: true,
-    };
-    let ids = store.claim_tasks("two", LONG, all, 10).await.unwrap();
-    let ids: HashSet<_> = ids.into_iter().map(|claimed| claimed.task.id).collect();
-    assert_eq!(
-        ids,
-        HashSet::from(["waiting".to_owned(), "interrupted".to_owned()])
-    );
+    // Whoever waits for a person is woken by what people want, and by nothing else.
+    let woken = store.claim_tasks("two", LONG, ALL, 10).await.unwrap();
+    let ids: Vec<_> = woken.iter().map(|one| one.task.id.as_str()).collect();
+    assert_eq!(ids, ["interrupted"]);
+    store.command("waiting", message("go on")).await.unwrap();
+    let woken = store.claim_tasks("two", LONG, ALL, 10).await.unwrap();
+    let ids: Vec<_> = woken.iter().map(|one| one.task.id.as_str()).collect();
+    assert_eq!(ids, ["waiting"]);
+    assert_eq!(woken[0].next.as_ref().unwrap().body["text"], "go on");
     store.release(held.held()).await.unwrap();
     assert_eq!(claim_one(&store, "two").await.task.id, "held");
+}
+
+/// Commands have a queue of their own: however much waits, they are found, and one that ends the task is the first.
+pub(crate) async fn commands_are_read_first(place: Arc<Place>) {
+    let store = place.open().await;
+    create(&store, "t1").await;
+    for number in 0..100 {
+        store
+            .deliver("t1", message(&format!("m{number}")))
+            .await
+            .unwrap();
+    }
+    let named = |name: &str| DirectDelivery {
+        name: name.to_owned(),
+        ..message("x")
+    };
+    let first = store
+        .command("t1", named("control.interrupt"))
+        .await
+        .unwrap();
+    // The same again is the same; after something else it is not.
+    let again = store
+        .command("t1", named("control.interrupt"))
+        .await
+        .unwrap();
+    assert_eq!(again, ReceiveOutcome::Duplicate(first.id()));
+    for name in ["control.resume", "control.interrupt", "control.cancel"] {
+        let kept = store.command("t1", named(name)).await.unwrap();
+        assert!(matches!(kept, ReceiveOutcome::Stored(_)), "{name}");
+    }
+    store.deliver("t1", message("last")).await.unwrap();
+    let queues = store.queues("t1", 10).await.unwrap();
+    let names: Vec<_> = queues
+        .commands
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    let wanted = [
+        "control.cancel",
+        "control.interrupt",
+        "control.resume",
+        "control.interrupt",
+    ];
+    assert_eq!(names, wanted);
+    assert_eq!(queues.commands, store.commands("t1", 10).await.unwrap());
+    assert_eq!(
+        queues.input.as_ref(),
+        store.pending("t1", 1).await.unwrap().first()
+    );
+    // Settled like any delivery, under the lease; ending the task settles the rest.
+    let held = lease(&store, "t1", "one", LONG).await.held();
+    store.discard(held, first.id(), "done").await.unwrap();
+    assert_eq!(store.commands("t1", 10).await.unwrap().len(), 3);
+    store
+        .change_state(change("t1", TaskState::Ended))
+        .await
+        .unwrap();
+    assert_eq!(store.queues("t1", 10).await.unwrap(), TaskQueues::default());
+    refused(
+        store.command("t1", named("control.resume")).await,
+        "conflict",
+    );
+}
+
+/// What is composed of an event is kept once, however many get it.
+pub(crate) async fn a_body_is_kept_once(place: Arc<Place>) {
+    let store = place.open().await;
+    let tasks: Vec<String> = (0..20).map(|number| format!("t{number}")).collect();
+    let mut deliveries = Vec::new();
+    for task in &tasks {
+        create(&store, task).await;
+        let mut new = delivery(task, "opened");
+        new.body = serde_json::json!({"message": "the same for all of them"});
+        deliveries.push(new);
+    }
+    deliveries[7].body = serde_json::json!({"message": "another"});
+    let (event, ids) = route(&store, deliveries.clone()).await;
+    assert_eq!(ids.len(), 20);
+    let bodies = place.texts("SELECT body FROM bodies").await;
+    assert_eq!(bodies.len(), 2, "{bodies:?}");
+    for (task, new) in tasks.iter().zip(&deliveries) {
+        let pending = store.pending(task, 10).await.unwrap();
+        assert_eq!((pending.len(), &pending[0].body), (1, &new.body));
+    }
+    let detail = store.event(event.summary.id).await.unwrap();
+    assert_eq!(detail.deliveries[7].body, deliveries[7].body);
+}
+
+/// A task that cannot go on lets others go first for a while, but not what comes for it.
+pub(crate) async fn a_task_that_cannot_go_on_is_left_alone(place: Arc<Place>) {
+    let store = place.open().await;
+    create(&store, "t1").await;
+    store.deliver("t1", message("work")).await.unwrap();
+    let claimed = claim_one(&store, "one").await;
+    store.postpone(claimed.lease.held(), 30_000).await.unwrap();
+    let none = store.claim_tasks("two", LONG, ALL, 10).await.unwrap();
+    assert_eq!(none, []);
+    assert_eq!(store.progress("two").await.unwrap().oldest_event_ms, None);
+    store
+        .command("t1", message("control.cancel"))
+        .await
+        .unwrap();
+    claim_one(&store, "two").await;
+    refused(store.postpone(claimed.lease.held(), 1).await, "fenced");
 }
 
 pub(crate) async fn a_task_without_its_process_is_claimed(place: Arc<Place>) {

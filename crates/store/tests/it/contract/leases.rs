@@ -76,7 +76,11 @@ pub(crate) async fn a_fence_only_grows(place: Arc<Place>) {
     let four = acquire("four", LONG).await.unwrap();
     let fences = [one.fence, two.fence, three.fence, four.fence];
     assert!(fences.is_sorted_by(|one, other| one < other), "{fences:?}");
-    let renewed = store.renew_all("four", 2 * LONG).await.unwrap().remove(0);
+    let renewed = store
+        .renew("four", 2 * LONG, vec![four.held()])
+        .await
+        .unwrap();
+    let renewed = &renewed.kept[0];
     assert_eq!(
         (renewed.fence, renewed.owner.as_str()),
         (four.fence, "four")
@@ -86,26 +90,23 @@ pub(crate) async fn a_fence_only_grows(place: Arc<Place>) {
 
 pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
     let store = place.open().await;
+    let mut held = Vec::new();
     for name in ["a", "b", "c"] {
-        store
-            .acquire(LeaseKind::Task, name, "one", OVER)
-            .await
-            .unwrap();
+        let lease = store.acquire(LeaseKind::Task, name, "one", OVER);
+        held.push(lease.await.unwrap().unwrap().held());
     }
     store
         .acquire(LeaseKind::Task, "b", "two", LONG)
         .await
         .unwrap()
         .unwrap();
-    let mut kept: Vec<_> = store
-        .renew_all("one", LONG)
-        .await
-        .unwrap()
-        .into_iter()
-        .map(|lease| lease.name)
-        .collect();
+    let renewal = store.renew("one", LONG, held).await.unwrap();
+    let mut kept: Vec<_> = renewal.kept.into_iter().map(|lease| lease.name).collect();
     kept.sort();
-    assert_eq!(kept, ["a", "c"]);
+    assert_eq!(
+        (kept, renewal.orphans),
+        (vec!["a".to_owned(), "c".to_owned()], 0)
+    );
     assert_eq!(
         store
             .acquire(LeaseKind::Task, "a", "two", LONG)
@@ -122,7 +123,36 @@ pub(crate) async fn an_owner_renews_and_releases_all(place: Arc<Place>) {
             .unwrap()
             .is_some()
     );
-    assert_eq!(store.renew_all("two", LONG).await.unwrap().len(), 2);
+}
+
+/// What an owner holds without working on it is released; what it took just now is left alone.
+pub(crate) async fn only_what_is_worked_on_is_renewed(place: Arc<Place>) {
+    let store = place.open().await;
+    let acquire = async |name: &str, owner: &str, ms| {
+        let lease = store.acquire(LeaseKind::Task, name, owner, ms).await;
+        lease.unwrap().unwrap()
+    };
+    let worked_on = acquire("worked on", "one", LONG / 2).await;
+    acquire("orphan", "one", LONG / 2).await;
+    acquire("fresh", "one", LONG).await;
+    acquire("another's", "two", LONG / 2).await;
+    let renewal = store.renew("one", LONG, vec![worked_on.held()]).await;
+    let renewal = renewal.unwrap();
+    assert_eq!((renewal.kept.len(), renewal.orphans), (1, 1));
+    assert!(renewal.kept[0].until > worked_on.until);
+    acquire("orphan", "three", LONG).await;
+    for name in ["worked on", "fresh", "another's"] {
+        let taken = store.acquire(LeaseKind::Task, name, "three", LONG).await;
+        assert_eq!(taken.unwrap(), None, "{name}");
+    }
+    // Releasing several leaves alone what has moved.
+    let orphan = acquire("moves", "one", OVER).await;
+    let moved = acquire("moves", "two", LONG).await;
+    let both = vec![orphan.held(), worked_on.held()];
+    store.release_each(both).await.unwrap();
+    acquire("worked on", "three", LONG).await;
+    let still = store.renew("two", LONG, vec![moved.held()]).await.unwrap();
+    assert_eq!(still.kept.len(), 1);
 }
 
 pub(crate) async fn expired_leases_are_taken_over(place: Arc<Place>) {

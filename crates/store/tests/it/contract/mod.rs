@@ -5,6 +5,8 @@
     reason = "cases are the bodies of tests"
 )]
 
+mod access;
+mod audit;
 mod channels;
 mod deliveries;
 mod events;
@@ -73,11 +75,15 @@ contract! {
         tasks_with_work_are_claimed,
         a_task_without_its_process_is_claimed,
         claims_at_once_share_the_tasks,
-        a_delivery_can_be_discarded;
+        a_delivery_can_be_discarded,
+        commands_are_read_first,
+        a_body_is_kept_once,
+        a_task_that_cannot_go_on_is_left_alone;
     leases:
         a_lease_has_one_owner,
         a_fence_only_grows,
         an_owner_renews_and_releases_all,
+        only_what_is_worked_on_is_renewed,
         expired_leases_are_taken_over;
     polls:
         a_poll_is_committed_with_what_it_found,
@@ -100,14 +106,25 @@ contract! {
     records:
         a_trace_is_kept_in_order,
         keys_are_found_by_their_hash;
+    access:
+        a_rotated_key_overlaps_with_its_successor,
+        sessions_end_and_are_taken_once,
+        lists_show_the_namespaces_asked_for;
+    audit:
+        the_audit_log_is_a_chain,
+        a_checkpoint_takes_the_place_of_what_it_covers;
     upkeep:
         what_is_old_is_swept,
+        every_kind_ends,
+        finished_tasks_end,
+        progress_is_seen,
         duplicates_are_kept_out_for_as_long_as_said,
         there_are_counts,
         a_closed_store_is_unavailable,
         what_was_written_is_there_after_opening_again;
     upgrade:
         an_older_schema_is_upgraded,
+        a_database_of_version_3_goes_on,
         a_newer_schema_is_refused,
         all_may_open_at_once;
 }

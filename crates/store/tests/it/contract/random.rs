@@ -328,6 +328,7 @@ impl Side {
                     ended_tasks_ms: None,
                     channels_ms: Some(0),
                     batch: 100,
+                    ..Retention::default()
                 };
                 told(store.sweep(retention).await.map(|swept| json!(swept)))
             }

@@ -42,6 +42,8 @@ pub(crate) async fn keys_are_found_by_their_hash(place: Arc<Place>) {
         name: "a laptop".to_owned(),
         hash: "abc".to_owned(),
         scopes: vec!["tasks:read".to_owned(), "events".to_owned()],
+        namespaces: Some(vec!["shop".to_owned(), "a_b".to_owned()]),
+        holder: Some("ann@example.com".to_owned()),
         expires_at: Some(5),
     };
     let made = store.add_api_key(key.clone()).await.unwrap();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use proofhouse_store::StoreError;
-use proofhouse_store::model::{EventState, ReceiveOutcome, TaskState};
+use proofhouse_store::model::{DirectDelivery, EventState, ReceiveOutcome, TaskState, WakeRules};
+use serde_json::json;
 
 use crate::contract::place::Place;
 use crate::contract::support::{
@@ -25,6 +26,12 @@ const VERSION_1_ROWS: &str = "
         VALUES ('t1', 1, 1, 'acme', 'tracker', 'opened', '{}', 'pending', 8);
     INSERT INTO deliveries (task_id, event_id, attempt, tool_namespace, tool, name, body, state, reason, created_at)
         VALUES ('t1', 1, 1, 'acme', 'tracker', 'closed', '{}', 'discarded', 'the filter does not hold', 8);
+    INSERT INTO tasks (id, agent_namespace, agent_name, user_id, params, origin, state, next_seq, created_at,
+        last_activity) VALUES ('t2', 'acme', 'helper', 'u1', '{}', '{}', 'waiting', 1, 5, 7);
+    INSERT INTO deliveries (task_id, attempt, name, body, state, created_at)
+        VALUES ('t2', 0, 'message', '{}', 'pending', 8);
+    INSERT INTO deliveries (task_id, attempt, name, body, state, created_at)
+        VALUES ('t2', 0, 'control.approve', '{\"review\":1}', 'pending', 9);
 ";
 
 pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
@@ -37,7 +44,7 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     };
     place.sql(&rows).await;
     let store = place.open().await;
-    assert_eq!(place.schema_version().await, "3");
+    assert_eq!(place.schema_version().await, "5");
     // What was there is there, and what version 2 knows about it is true.
     let detail = store.event(1).await.unwrap();
     assert_eq!(
@@ -64,10 +71,23 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     step.delivered = task.next.map(|next| next.id);
     store.append(step).await.unwrap();
     assert_eq!(store.turns("t1", 0, 10).await.unwrap().len(), 2);
+    // A command that waited is in its queue, and its task is found.
+    let commands = store.commands("t2", 10).await.unwrap();
+    assert_eq!(
+        (commands.len(), commands[0].name.as_str()),
+        (1, "control.approve")
+    );
+    assert_eq!(store.pending("t2", 10).await.unwrap().len(), 1);
+    let woken = WakeRules {
+        waiting: true,
+        interrupted: true,
+    };
+    let waiting = store.claim_tasks("one", LONG, woken, 10).await.unwrap();
+    assert_eq!((waiting.len(), waiting[0].task.id.as_str()), (1, "t2"));
     // Opening it once more changes nothing.
     store.close().await;
     place.open().await.close().await;
-    assert_eq!(place.schema_version().await, "3");
+    assert_eq!(place.schema_version().await, "5");
 }
 
 pub(crate) async fn a_newer_schema_is_refused(place: Arc<Place>) {
@@ -82,7 +102,7 @@ pub(crate) async fn a_newer_schema_is_refused(place: Arc<Place>) {
         error,
         StoreError::NewerSchema {
             found: 99,
-            known: 3
+            known: 5
         }
     );
     assert!(error.to_string().contains("newer program"), "{error}");
@@ -98,4 +118,60 @@ pub(crate) async fn all_may_open_at_once(place: Arc<Place>) {
         create(store, &format!("t{number}")).await;
     }
     assert_eq!(stores[0].stats().await.unwrap().tasks["idle"], 6);
+}
+
+/// A database as the server of version 3 left it when it was killed: a task that is idle, one that waits for an answer, one that has
+/// ended, an event, and a key. Its leases are still held.
+const VERSION_3: [&str; 2] = [
+    include_str!("../databases/version-3.sqlite.sql"),
+    include_str!("../databases/version-3.postgres.sql"),
+];
+
+pub(crate) async fn a_database_of_version_3_goes_on(place: Arc<Place>) {
+    match &*place {
+        Place::Sqlite(_) => place.sql(VERSION_3[0]).await,
+        Place::Postgres { schema, .. } => {
+            place.sql(&format!("CREATE SCHEMA {schema}")).await;
+            place.sql(VERSION_3[1]).await;
+        }
+    }
+    assert_eq!(place.schema_version().await, "3");
+    let store = place.open().await;
+    assert_eq!(place.schema_version().await, "5");
+    for (id, state, turns) in [
+        ("task-idle", TaskState::Idle, 4),
+        ("task-waits", TaskState::Waiting, 3),
+        ("task-ended", TaskState::Ended, 0),
+    ] {
+        let task = store.task(id).await.unwrap();
+        assert_eq!(task.state, state, "{id}");
+        let found = store.turns(id, 0, 100).await.unwrap().len();
+        assert!(found >= turns, "{id}: {found}");
+        assert_eq!(i64::try_from(found).unwrap(), task.next_seq, "{id}");
+    }
+    // The key that was made then is for all namespaces, as it was.
+    let keys = store.api_keys().await.unwrap();
+    let [key] = keys.as_slice() else {
+        panic!("{keys:?}");
+    };
+    assert_eq!((&key.namespaces, &key.family), (&None, &None));
+    assert_eq!(store.audit_head().await.unwrap().seq, 0);
+    // What was under way is taken up: the leases of the process that was killed have run out.
+    let wake = WakeRules {
+        waiting: true,
+        interrupted: false,
+    };
+    let answer = DirectDelivery {
+        key: None,
+        name: "control.approve".to_owned(),
+        body: json!({"review": 1}),
+    };
+    store.command("task-waits", answer).await.unwrap();
+    let claimed = store.claim_tasks("new", LONG, wake, 10).await.unwrap();
+    let claimed = claimed.iter().find(|task| task.task.id == "task-waits");
+    let claimed = claimed.unwrap();
+    let mut step = append("task-waits", claimed.lease.held(), claimed.task.next_seq, 1);
+    step.delivered = claimed.next.as_ref().map(|next| next.id);
+    store.append(step).await.unwrap();
+    assert_eq!(store.replay(1).await.unwrap(), 2);
 }

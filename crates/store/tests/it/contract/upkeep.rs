@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use proofhouse_store::model::limits::DEDUPE_MS;
-use proofhouse_store::model::{ReceiveOutcome, Retention, TaskState};
+use proofhouse_store::model::{
+    NewApiKey, ReceiveOutcome, Retention, StoreProgress, SweepReport, TaskState,
+};
 
 use crate::contract::place::Place;
 use crate::contract::support::{
-    LONG, append, change, create, delivery, event, lease, message, receive_one, refused, route,
-    task,
+    LONG, append, change, create, delivery, event, interest, lease, message, receive_one, refused,
+    route, task,
 };
 
 /// Keeps nothing that is done.
@@ -16,6 +18,9 @@ const NOTHING: Retention = Retention {
     dedupe_ms: 0,
     events_ms: Some(0),
     ended_tasks_ms: Some(0),
+    turns_ms: Some(0),
+    traces_ms: Some(0),
+    keys_ms: Some(0),
     channels_ms: Some(0),
     batch: 100,
 };
@@ -52,6 +57,143 @@ pub(crate) async fn what_is_old_is_swept(place: Arc<Place>) {
         store.claim_events("r", LONG, 1).await.unwrap();
     }
     assert!(store.sweep(few).await.unwrap().more);
+}
+
+/// Sweeping goes on until all of it is gone: a call says whether there is more, of whatever kind.
+pub(crate) async fn every_kind_ends(place: Arc<Place>) {
+    let store = place.open().await;
+    for id in ["old", "new"] {
+        create(&store, id).await;
+        let held = lease(&store, id, "one", LONG).await.held();
+        store.append(append(id, held.clone(), 0, 3)).await.unwrap();
+        store.release(held).await.unwrap();
+    }
+    let entries = vec![serde_json::json!({"a": 1}); 5];
+    store.append_trace("new", entries).await.unwrap();
+    for (number, expires_at) in [(0, Some(1)), (1, None)] {
+        let key = NewApiKey {
+            namespaces: None,
+            holder: None,
+            id: format!("k{number}"),
+            name: "key".to_owned(),
+            hash: format!("h{number}"),
+            scopes: Vec::new(),
+            expires_at,
+        };
+        store.add_api_key(key).await.unwrap();
+    }
+    store
+        .change_state(change("old", TaskState::Ended))
+        .await
+        .unwrap();
+    let slowly = Retention {
+        batch: 2,
+        ended_tasks_ms: None,
+        ..NOTHING
+    };
+    let (mut swept, mut calls) = (SweepReport::default(), 0);
+    loop {
+        swept.add(&store.sweep(slowly).await.unwrap());
+        calls += 1;
+        if !swept.more {
+            break;
+        }
+    }
+    assert_eq!((swept.turns, swept.traces, swept.keys), (3, 5, 1));
+    assert!(calls >= 3, "{calls}");
+    // A task that lives keeps its turns, and one that ended is there until its own time.
+    assert_eq!(store.turns("new", 0, 10).await.unwrap().len(), 3);
+    assert_eq!(store.task("old").await.unwrap().state, TaskState::Ended);
+    let keys = store.api_keys().await.unwrap();
+    assert_eq!((keys.len(), keys[0].id.as_str()), (1, "k1"));
+}
+
+/// A task that nobody will wake any more ends; one that listens, works or has something pending does not.
+pub(crate) async fn finished_tasks_end(place: Arc<Place>) {
+    let store = place.open().await;
+    for id in ["finished", "told", "held", "waiting"] {
+        create(&store, id).await;
+    }
+    for (id, timeout_ms) in [
+        ("over", Some(1_000)),
+        ("listens", Some(DEDUPE_MS)),
+        ("always", None),
+    ] {
+        let mut new = task(id);
+        let mut wanted = interest("opened");
+        wanted.timeout_ms = timeout_ms;
+        new.interests = vec![wanted];
+        store.create_task(new).await.unwrap();
+    }
+    store.deliver("told", message("m")).await.unwrap();
+    lease(&store, "held", "one", LONG).await;
+    store
+        .change_state(change("waiting", TaskState::Waiting))
+        .await
+        .unwrap();
+    assert_eq!(store.end_finished(60_000, 10).await.unwrap(), [""; 0]);
+    let old = store.now().await.unwrap() - 60_001;
+    place
+        .sql(&format!("UPDATE tasks SET last_activity = {old}"))
+        .await;
+    let mut ended = store.end_finished(60_000, 10).await.unwrap();
+    ended.sort();
+    assert_eq!(ended, ["finished", "over"]);
+    let task = store.task("over").await.unwrap();
+    assert_eq!((task.state, task.last_activity), (TaskState::Ended, old));
+    assert!(!store.interests("over").await.unwrap()[0].active);
+    assert_eq!(store.end_finished(60_000, 10).await.unwrap(), [""; 0]);
+}
+
+/// What waits is seen, by how long it has waited.
+pub(crate) async fn progress_is_seen(place: Arc<Place>) {
+    let store = place.open().await;
+    assert_eq!(
+        store.progress("one").await.unwrap(),
+        StoreProgress::default()
+    );
+    create(&store, "t1").await;
+    create(&store, "t2").await;
+    let held = lease(&store, "t1", "one", LONG).await.held();
+    let seen = store.progress("one").await.unwrap();
+    assert_eq!((seen.leases, seen.oldest_event_ms), (1, None));
+    receive_one(&store, event(None)).await;
+    assert!(
+        store
+            .progress("one")
+            .await
+            .unwrap()
+            .oldest_event_ms
+            .is_some()
+    );
+    let claim = store.claim_events("r", LONG, 1).await.unwrap().remove(0);
+    let claim = claim.claim;
+    let routing = crate::contract::support::routing(claim, vec![delivery("t2", "opened")]);
+    store.route(routing).await.unwrap();
+    let hour_ago = store.now().await.unwrap() - 3_600_000;
+    place
+        .sql(&format!(
+            "UPDATE tasks SET ready_at = {hour_ago} WHERE id = 't2'"
+        ))
+        .await;
+    let seen = store.progress("one").await.unwrap();
+    assert!(seen.oldest_event_ms >= Some(3_600_000), "{seen:?}");
+    // Whoever waits for a person or works makes progress as they should.
+    store
+        .change_state(change("t2", TaskState::Waiting))
+        .await
+        .unwrap();
+    let mut works = append("t1", held, 0, 1);
+    works.state = Some((TaskState::Running, None));
+    store.append(works).await.unwrap();
+    let seen = store.progress("one").await.unwrap();
+    assert_eq!((seen.oldest_event_ms, seen.oldest_command_ms), (None, None));
+    store
+        .command("t2", message("control.cancel"))
+        .await
+        .unwrap();
+    let seen = store.progress("one").await.unwrap();
+    assert!(seen.oldest_command_ms.is_some() && seen.oldest_event_ms.is_some());
 }
 
 pub(crate) async fn duplicates_are_kept_out_for_as_long_as_said(place: Arc<Place>) {

@@ -14,6 +14,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use tokio::time::{Instant, timeout_at};
 
+use super::authorization::McpAuthorization;
 use super::catalog::ToolCatalog;
 use super::connection::McpConnection;
 use super::endpoint::Endpoint;
@@ -34,6 +35,8 @@ const MAX_RESUMES: usize = 3;
 /// What it takes to connect to a server, the first time and again.
 pub(super) struct Connector {
     pub(super) client: Client,
+    pub(super) auth_client: Client,
+    pub(super) authorization: Option<McpAuthorization>,
     pub(super) limits: ToolLimits,
     /// What every server finds in its environment.
     pub(super) base: Vec<(String, String)>,
@@ -184,6 +187,9 @@ impl Connector {
             self.secrets.clone(),
             &self.limits,
             Arc::clone(sieve),
+            self.authorization
+                .as_ref()
+                .map(|authorization| (authorization, &self.auth_client)),
         )
         .await
     }

@@ -2,19 +2,23 @@
 
 use std::sync::{Arc, Mutex};
 
+use proofhouse_mcp_auth::{Authorizer, SecretText};
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::retry::{RetryCause, RetryOn};
 use proofhouse_wire::sync::lock;
-use proofhouse_wire::{Bytes, HeaderMap, Method};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method};
 use tokio::time::Instant;
 use url::Url;
 
+use super::authorization::{self, McpAuthorization};
 use super::failure::LinkError;
 use super::known_secrets::KnownSecrets;
 use super::sieve::Sieve;
 use crate::runtime::{ActionCall, ActionError, ActionFailure, Environment, ToolLimits};
 use proofhouse_manifest::Mcp;
 use proofhouse_manifest::interpolate::{Root, Sealed};
+
+const AUTHORIZATION: &str = "authorization";
 
 /// How much of the body of an error is read.
 pub(super) const MAX_ERROR_BODY: usize = 4096;
@@ -36,10 +40,19 @@ struct EndpointShared {
     secrets: KnownSecrets,
     limits: ToolLimits,
     sieve: Arc<Sieve>,
+    /// Gets tokens, where the operator configured that for the tool.
+    authorizer: Option<Authorizer>,
 }
+
+/// How often a request is sent again because another token was got for it.
+const MAX_CHALLENGES: usize = 3;
 
 impl Endpoint {
     /// Fills in the address and the headers.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is another part of one connection, and there is one caller"
+    )]
     pub(super) async fn new(
         client: Client,
         block: &Mcp,
@@ -48,6 +61,7 @@ impl Endpoint {
         secrets: KnownSecrets,
         limits: &ToolLimits,
         sieve: Arc<Sieve>,
+        authorization: Option<(&McpAuthorization, &Client)>,
     ) -> Result<Self, ActionError> {
         let template = block
             .url
@@ -58,8 +72,18 @@ impl Endpoint {
         secrets.learn(scope.secrets());
         let url = template.render(&scope)?;
         scope.check_hosts(url.expose())?;
+        // A manifest that sends credentials of its own gets no others.
+        let has_own = block
+            .headers
+            .iter()
+            .any(|header| header.name == AUTHORIZATION);
+        let authorizer = authorization.filter(|_| !has_own);
+        let authorizer = authorizer.and_then(|(authorization, client)| {
+            authorization.authorizer(&call.tool, url.expose(), client)
+        });
         let endpoint = Self {
             inner: Arc::new(EndpointShared {
+                authorizer,
                 client,
                 url,
                 headers: Mutex::new(Sealed::new(HeaderMap::new())),
@@ -127,13 +151,14 @@ impl Endpoint {
     ) -> Result<StreamedResponse, LinkError> {
         let inner = &self.inner;
         let retry = &inner.limits.retry;
-        let (mut attempt, mut fresh) = (1, false);
+        let (mut attempt, mut fresh, mut challenges) = (1, false, 0);
         let patience = Instant::now() + inner.limits.outage;
         loop {
             let mut all = lock(&inner.headers).expose().clone();
             for (name, value) in headers {
                 all.insert(name.clone(), value.clone());
             }
+            let token = self.token(&mut all).await?;
             let pass = inner.client.circuits().enter(url, patience).await;
             let pass = pass.map_err(|open| self.unreachable(&open.reason))?;
             let sent = inner
@@ -146,7 +171,23 @@ impl Endpoint {
                     fresh = true;
                     self.fill_in(true).await.map_err(LinkError)?;
                 }
-                Ok(response) => return Ok(response),
+                Ok(response)
+                    if matches!(response.status.as_u16(), 401 | 403)
+                        && challenges < MAX_CHALLENGES =>
+                {
+                    challenges += 1;
+                    if !self.challenged(&response, token.as_ref()).await? {
+                        return Ok(response);
+                    }
+                }
+                Ok(response) => {
+                    if let (Some(authorizer), Some(_)) = (&inner.authorizer, &token)
+                        && !matches!(response.status.as_u16(), 401 | 403)
+                    {
+                        authorizer.accepted();
+                    }
+                    return Ok(response);
+                }
                 Err(ClientError::Connect { .. })
                     if attempt >= retry.attempts && Instant::now() < patience =>
                 {
@@ -166,6 +207,42 @@ impl Endpoint {
                 }
             }
         }
+    }
+
+    /// Adds the token that there is.
+    async fn token(&self, headers: &mut HeaderMap) -> Result<Option<SecretText>, LinkError> {
+        let Some(authorizer) = &self.inner.authorizer else {
+            return Ok(None);
+        };
+        let token = authorizer.token().await;
+        let token = token.map_err(|error| LinkError(authorization::failure(&error)))?;
+        if let Some(token) = &token {
+            self.inner.secrets.learn(&authorization::as_secrets(token));
+            let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
+            let mut value = value.map_err(|_| {
+                LinkError::new(ActionFailure::Token, "the token cannot stand in a header")
+            })?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(token)
+    }
+
+    /// Shows a refusal to who gets tokens; whether there is another one.
+    async fn challenged(
+        &self,
+        response: &StreamedResponse,
+        used: Option<&SecretText>,
+    ) -> Result<bool, LinkError> {
+        let Some(authorizer) = &self.inner.authorizer else {
+            return Ok(false);
+        };
+        let status = response.status.as_u16();
+        let challenged = authorizer.challenged(status, &response.headers, used).await;
+        challenged.map_err(|error| {
+            let error = authorization::failure(&error);
+            LinkError(error.redacted(&self.inner.secrets.all()))
+        })
     }
 
     /// The error of a host that nobody answers at.

@@ -1,5 +1,6 @@
 //! `mcp`: the tools of a Model Context Protocol server, which is started or connected to once per task.
 
+mod authorization;
 mod call;
 mod catalog;
 mod connect;
@@ -18,11 +19,16 @@ mod stdio;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use proofhouse_mcp_auth::Consent;
+use proofhouse_protocol::{ACCEPT_JSON_OR_EVENTS, JSON};
 use proofhouse_wire::client::Client;
+use proofhouse_wire::{CancellationToken, HeaderMap, HeaderValue, Method};
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
+use url::Url;
 
+pub use self::authorization::McpAuthorization;
 use self::catalog::ToolCatalog;
 use self::connect::Connector;
 use self::connection::McpConnection;
@@ -33,13 +39,17 @@ use crate::runtime::{
     ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
     Setup, ToolLimits,
 };
-use proofhouse_manifest::{Execute, Mcp, McpTransport, ToolAction};
+use proofhouse_manifest::{Execute, Mcp, McpTransport, ParameterSchema, Tool, ToolAction};
 
 /// The path of servers whose manifest sets none. Nothing else of our own environment reaches them.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// How long a stream may be silent. One that is there for news mostly is.
 const STREAM_SILENCE: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// How large an answer about authorization may be, and how long it may take.
+const MAX_AUTH_BYTES: usize = 1 << 20;
+const AUTH_TIME: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// The runtime, as far as it needs nothing from an operator.
 pub(super) fn runtime(setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, ActionError> {
@@ -51,6 +61,9 @@ pub(super) fn runtime(setup: &Setup<'_>) -> Result<Arc<dyn ActionRuntime>, Actio
 #[derive(Debug, Clone)]
 pub struct McpRuntime {
     client: Client,
+    /// The same for the requests of authorization, whose answers are small and come at once.
+    auth_client: Client,
+    authorization: Option<McpAuthorization>,
     limits: ToolLimits,
     base: Vec<(String, String)>,
 }
@@ -75,10 +88,21 @@ impl McpRuntime {
             idle_timeout: STREAM_SILENCE.max(limits.mcp_call),
             ..proofhouse_wire::WireLimits::default()
         };
-        let client = Client::guarded(wire, Arc::new(egress))
-            .map_err(|error| ActionError::new(ActionFailure::Manifest, error.to_string()))?;
+        let of_auth = proofhouse_wire::WireLimits {
+            max_message_bytes: MAX_AUTH_BYTES,
+            response_timeout: AUTH_TIME,
+            idle_timeout: AUTH_TIME,
+            ..wire
+        };
+        let egress = Arc::new(egress);
+        let guarded = |limits| {
+            Client::guarded(limits, egress.clone())
+                .map_err(|error| ActionError::new(ActionFailure::Manifest, error.to_string()))
+        };
         Ok(Self {
-            client,
+            client: guarded(wire)?,
+            auth_client: guarded(of_auth)?,
+            authorization: None,
             limits: limits.clone(),
             base: vec![("PATH".to_owned(), DEFAULT_PATH.to_owned())],
         })
@@ -117,6 +141,91 @@ impl McpRuntime {
         self
     }
 
+    /// The same with authorization, for the tools that the operator configured it for.
+    #[must_use]
+    pub fn with_authorization(mut self, authorization: McpAuthorization) -> Self {
+        self.authorization = Some(authorization);
+        self
+    }
+
+    /// Gets a token for the MCP server of a tool, with the consent of a person, and keeps it. Yields the server.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when nothing is configured for the tool, or there is no way to get a token.
+    pub async fn log_in(
+        &self,
+        tool: &Arc<Tool>,
+        environment: &Environment,
+        consent: Arc<dyn Consent>,
+    ) -> Result<Url, ActionError> {
+        let url = self.server_of(tool, environment).await?;
+        let authorizer = self.authorization.as_ref().and_then(|authorization| {
+            authorization.with_consent(tool, &url, &self.auth_client, consent)
+        });
+        let Some(authorizer) = authorizer else {
+            let message = format!(
+                "nothing is configured; write `mcp: {{oauth: {{{}/{}: {{}}}}}}` in the operator's file",
+                tool.namespace, tool.name
+            );
+            return Err(ActionError::new(ActionFailure::Setting, message));
+        };
+        // What the server asks for is in its refusal.
+        let mut headers = HeaderMap::new();
+        headers.insert("accept", HeaderValue::from_static(ACCEPT_JSON_OR_EVENTS));
+        headers.insert("content-type", HeaderValue::from_static(JSON));
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+        let sent = self
+            .auth_client
+            .send(Method::POST, url.as_str(), headers, body.into())
+            .await;
+        let response = sent.map_err(|error| {
+            ActionError::new(ActionFailure::Broken, format!("the MCP server: {error}"))
+        })?;
+        let logged_in = authorizer.log_in(&response.headers).await;
+        logged_in.map_err(|error| authorization::failure(&error))?;
+        Ok(url)
+    }
+
+    /// The address of a tool's MCP server.
+    async fn server_of(
+        &self,
+        tool: &Arc<Tool>,
+        environment: &Environment,
+    ) -> Result<Url, ActionError> {
+        let blocks = tool.deriving();
+        let actions = tool.actions.iter().map(|action| &action.execute);
+        let mut all = blocks.iter().chain(actions);
+        let found = all.find_map(|execute| match execute {
+            Execute::Mcp(mcp) => Some((execute, mcp.url.as_ref()?)),
+            _ => None,
+        });
+        let Some((execute, template)) = found else {
+            let message = "the tool has no MCP server with a URL";
+            return Err(ActionError::new(ActionFailure::Manifest, message));
+        };
+        let action = ToolAction {
+            name: String::new(),
+            description: String::new(),
+            parameters: ParameterSchema::given(json!({})),
+            execute: execute.clone(),
+        };
+        let call = ActionCall {
+            invocation: "login".to_owned(),
+            tool: Arc::clone(tool),
+            action: Arc::new(action),
+            parameters: Map::new(),
+            context: Value::Null,
+            secrets: environment.secrets(tool),
+            cancel: CancellationToken::new(),
+        };
+        let references = template.template().references();
+        let scope = environment.scope(&call, references, false).await?;
+        let url = template.render(&scope)?;
+        scope.check_hosts(url.expose())?;
+        Ok(url.into_exposed())
+    }
+
     async fn open(
         &self,
         call: &ActionCall,
@@ -127,6 +236,8 @@ impl McpRuntime {
         let catalog = ToolCatalog::new(call.action.execute.clone(), secrets.clone());
         let connector = Connector {
             client: self.client.clone(),
+            auth_client: self.auth_client.clone(),
+            authorization: self.authorization.clone(),
             limits: self.limits.clone(),
             base: self.base.clone(),
             block: block.clone(),

@@ -5,26 +5,24 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path};
 
-use proofhouse_source::{ReadLimits, Source};
+use percent_encoding::percent_decode_str;
 use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method};
 use url::Url;
 
-use super::description::OpenApiDescription;
-use super::error::DescriptionError;
-use super::tree::Tree;
 use crate::actions::response;
 use crate::http::{HttpClient, HttpResponse, ToolRequest};
 use crate::runtime::{ActionCall, ActionError, ActionFailure, Environment};
 use proofhouse_manifest::interpolate::{Root, Sealed, TemplateReference, UrlTemplate};
 use proofhouse_manifest::{DescriptionPlace, OpenApi};
+use proofhouse_openapi::{
+    DescriptionError, DocumentBundle, MAX_BYTES, OpenApiDescription, read, refers_out,
+};
 
-/// How large a description may be. GitHub's has 13 MB.
-pub(super) const MAX_BYTES: usize = 32 << 20;
+/// The directory of the manifest as a URL, so that references between files are followed as those between URLs are. No
+/// `..` leads out of it.
+const BESIDE_MANIFEST: &str = "manifest:///";
 
-/// How many nodes a description in YAML may have, keys included: they need more room while they are read.
-const MAX_YAML_NODES: usize = 2_000_000;
-
-/// Loads the description of a block.
+/// Loads the description of a block, and the documents that it refers to.
 pub(super) async fn load(
     client: &HttpClient,
     api: &OpenApi,
@@ -39,12 +37,97 @@ pub(super) async fn load(
         Some(DescriptionPlace::File(path)) => (read_file(path, environment.base())?, None),
         None => return Err(unusable("the block has no `url`")),
     };
+    let home = match (&url, &api.url) {
+        (Some(url), _) => Ok(url.clone()),
+        (None, Some(DescriptionPlace::File(path))) => beside_manifest(path),
+        (None, _) => Err(unusable("the block has no `url`")),
+    };
+    let home = home?;
     // Reading ten megabytes keeps a thread busy for a while; others must not wait for it.
-    let reading = tokio::task::spawn_blocking(move || OpenApiDescription::new(read(&bytes)?, url));
-    match reading.await {
-        Ok(read) => read.map_err(|error| unusable(&error.to_string())),
+    let text = bytes.clone();
+    let tree = blocking(move || read(&text)).await?;
+    if !refers_out(&tree) {
+        return blocking(move || OpenApiDescription::new(tree, url)).await;
+    }
+    drop(tree);
+    let start = home.clone();
+    let mut bundle = blocking(move || DocumentBundle::new(&bytes, &start)).await?;
+    while let Some(place) = bundle.next_wanted() {
+        let bytes = match other(client, &place, &home, api, call, environment).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                // Operations that need it cannot be called; the others can.
+                let reason = error.redacted(&call.secrets).message;
+                tracing::warn!(%reason, "a document of an OpenAPI description is missing");
+                continue;
+            }
+        };
+        bundle = blocking(move || bundle.add(place, &bytes).map(|()| bundle)).await?;
+    }
+    blocking(move || OpenApiDescription::new(bundle.finish()?, url)).await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DescriptionError> + Send + 'static,
+) -> Result<T, ActionError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| unusable(&error.to_string())),
         Err(_) => Err(unusable("reading it was given up")),
     }
+}
+
+/// A file of the manifest's directory as a URL.
+fn beside_manifest(path: &str) -> Result<Url, ActionError> {
+    let home = Url::parse(BESIDE_MANIFEST).and_then(|root| root.join(path));
+    home.map_err(|_| unusable("its path cannot be that of a file"))
+}
+
+/// Another document of a description. Only the server that the description came from gets the headers of the manifest.
+async fn other(
+    client: &HttpClient,
+    place: &Url,
+    home: &Url,
+    api: &OpenApi,
+    call: &ActionCall,
+    environment: &Environment,
+) -> Result<Bytes, ActionError> {
+    let named = |error: ActionError| ActionError {
+        message: format!("`$ref` to {}: {}", shown(place), error.message),
+        ..error
+    };
+    match place.scheme() {
+        "manifest" if home.scheme() == "manifest" => {
+            let path = percent_decode_str(place.path().trim_start_matches('/'));
+            let path = path.decode_utf8_lossy();
+            read_file(&path, environment.base()).map_err(named)
+        }
+        "http" | "https" => {
+            let own = OpenApi {
+                headers: if place.origin() == home.origin() {
+                    api.headers.clone()
+                } else {
+                    Vec::new()
+                },
+                ..api.clone()
+            };
+            let fetched =
+                fetch_url(client, DocumentPlace::Known(place), &own, call, environment).await;
+            fetched.map(|(bytes, _)| bytes).map_err(named)
+        }
+        _ => Err(named(unusable(
+            "only http, https and files beside the manifest can be read",
+        ))),
+    }
+}
+
+/// A URL without its query, which may be secret.
+fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    let text = String::from(url);
+    text.strip_prefix(BESIDE_MANIFEST)
+        .map(str::to_owned)
+        .unwrap_or(text)
 }
 
 fn unusable(reason: &str) -> ActionError {
@@ -52,9 +135,35 @@ fn unusable(reason: &str) -> ActionError {
     ActionError::new(ActionFailure::Manifest, message)
 }
 
+/// DocumentPlace a document is.
+#[derive(Clone, Copy)]
+enum DocumentPlace<'w> {
+    /// As the manifest says.
+    Template(&'w UrlTemplate),
+    /// As another document says.
+    Known(&'w Url),
+}
+
 async fn fetch(
     client: &HttpClient,
     template: &UrlTemplate,
+    api: &OpenApi,
+    call: &ActionCall,
+    environment: &Environment,
+) -> Result<(Bytes, Url), ActionError> {
+    fetch_url(
+        client,
+        DocumentPlace::Template(template),
+        api,
+        call,
+        environment,
+    )
+    .await
+}
+
+async fn fetch_url(
+    client: &HttpClient,
+    place: DocumentPlace<'_>,
     api: &OpenApi,
     call: &ActionCall,
     environment: &Environment,
@@ -66,8 +175,10 @@ async fn fetch(
     });
     let headers: Vec<_> = headers.collect();
     let in_headers = headers.iter().flat_map(|header| header.value.references());
-    let used: Vec<&TemplateReference> =
-        template.template().references().chain(in_headers).collect();
+    let mut used: Vec<&TemplateReference> = in_headers.collect();
+    if let DocumentPlace::Template(template) = place {
+        used.extend(template.template().references());
+    }
     let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
     let mut secrets = call.secrets.clone();
     let mut fresh = false;
@@ -79,7 +190,10 @@ async fn fetch(
         for header in &headers {
             filled.insert(header.name.clone(), header.render(&scope)?.into_exposed());
         }
-        let url = template.render(&scope)?;
+        let url = match place {
+            DocumentPlace::Template(template) => template.render(&scope)?,
+            DocumentPlace::Known(url) => Sealed::new(url.clone()),
+        };
         scope.check_hosts(url.expose())?;
         let request = ToolRequest {
             method: Method::GET,
@@ -157,84 +271,4 @@ fn read_file(path: &str, base: Option<&Path>) -> Result<Bytes, ActionError> {
         .read_to_end(&mut bytes)
         .map_err(missing)?;
     Ok(bytes.into())
-}
-
-/// Reads JSON or YAML.
-pub(super) fn read(bytes: &[u8]) -> Result<Tree, DescriptionError> {
-    if bytes.len() > MAX_BYTES {
-        return Err(DescriptionError::TooLarge);
-    }
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first == Some(&b'{') {
-        return Tree::from_json(bytes).map_err(DescriptionError::NotJson);
-    }
-    let text = std::str::from_utf8(bytes).map_err(|_| DescriptionError::NotText)?;
-    let limits = ReadLimits {
-        max_bytes: MAX_BYTES,
-        max_nodes: MAX_YAML_NODES,
-        ..ReadLimits::default()
-    };
-    let source = Source::read(text, &limits).map_err(|errors| match errors.first() {
-        Some(error) => DescriptionError::Yaml {
-            line: error.span.line,
-            message: error.message.clone(),
-        },
-        None => DescriptionError::NotYaml,
-    })?;
-    Ok(Tree::from_yaml(source.root())?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn error(bytes: &[u8]) -> String {
-        match read(bytes) {
-            Err(error) => error.to_string(),
-            Ok(_) => "it was read".to_owned(),
-        }
-    }
-
-    #[test]
-    fn json_and_yaml_are_told_apart() {
-        for text in [
-            "\u{feff}  {\"openapi\": \"3.1.0\"}",
-            "openapi: 3.1.0\n",
-            "# A comment.\nopenapi: '3.1.0'",
-        ] {
-            let tree = read(text.as_bytes()).unwrap();
-            assert_eq!(
-                tree.text_at(tree.root().unwrap(), "openapi"),
-                Some("3.1.0"),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_told() {
-        for (bytes, message) in [
-            (&b"{\"a\": "[..], "it is not JSON: EOF"),
-            (b"{} x", "it is not JSON: trailing"),
-            (b"\xff\xfe", "it is not text"),
-            (b"", "line 1: the document is empty"),
-            (b"a: &x 1\nb: *x\n", "line 1: anchors are not allowed"),
-            (b"<html>: [", "line 1: this is not valid YAML"),
-        ] {
-            assert!(error(bytes).starts_with(message), "{}", error(bytes));
-        }
-        assert!(error(&vec![b' '; MAX_BYTES + 1]).starts_with("it has more than"));
-        let deep = format!("{{\"a\": {}", "[".repeat(100_000));
-        assert!(error(deep.as_bytes()).contains("recursion limit"));
-        assert!(error(format!("a: {}", "[".repeat(100_000)).as_bytes()).contains("nested deeper"));
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
-            let _ = read(text.as_bytes()).map(|tree| OpenApiDescription::new(tree, None));
-        }
-    }
 }

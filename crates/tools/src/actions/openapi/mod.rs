@@ -1,22 +1,6 @@
 //! `openapi`: the operations of an API as actions, from the description that the API gives of itself.
 
-#[cfg(test)]
-mod arbitrary;
-mod body;
-mod description;
-mod error;
-mod input;
-mod keywords;
 mod load;
-mod names;
-mod reply;
-mod request;
-mod schema;
-mod search;
-mod security;
-mod server;
-mod style;
-mod tree;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -26,13 +10,8 @@ use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use self::description::{OpenApiDescription, Operation};
-use self::input::OperationInput;
-use self::reply::Replies;
-use self::request::Surroundings;
-use self::security::{Offered, OperationCredential};
 use super::response;
-use crate::http::{EgressPolicy, HttpClient};
+use crate::http::{EgressPolicy, HttpClient, ToolRequest};
 use crate::runtime::{
     ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
     Setup, ToolLimits,
@@ -41,12 +20,19 @@ use proofhouse_manifest::interpolate::{Root, Secrets, TemplateReference, Templat
 use proofhouse_manifest::{
     DescriptionPlace, Execute, OpenApi, OperationPattern, ParameterSchema, ToolAction,
 };
+use proofhouse_openapi::{
+    CallError, Offered, OpenApiDescription, Operation, OperationCredential, OperationInput,
+    OperationRequest, Replies, Surroundings, search,
+};
 
 /// How many bytes the schema of one operation may have, when there are few.
 const MAX_SCHEMA: usize = 128 << 10;
 
 /// How many bytes the schemas of all operations may have together, since a task may ask for all of them.
 const MAX_SCHEMAS: usize = 32 << 20;
+
+/// How much of a body that is not JSON a preview shows.
+const MAX_SHOWN_BODY: usize = 4096;
 
 /// How many bytes a schema may always have.
 const MIN_SCHEMA: usize = 8 << 10;
@@ -77,6 +63,8 @@ struct Loaded {
     common: ParameterSchema,
     /// Those of the operations that can be called.
     usable: Vec<String>,
+    /// Why one that was meant cannot be.
+    unusable: Option<String>,
     /// There are so many that they are searched for, instead of all being functions.
     is_searched: bool,
     max_schema: usize,
@@ -101,7 +89,7 @@ impl OpenApiRuntime {
         egress: EgressPolicy,
     ) -> Result<Self, ActionError> {
         let limits = ToolLimits {
-            max_response_bytes: load::MAX_BYTES,
+            max_response_bytes: proofhouse_openapi::MAX_BYTES,
             ..limits.clone()
         };
         let descriptions = Arc::new(HttpClient::new(&limits, egress)?);
@@ -135,24 +123,7 @@ impl OpenApiRuntime {
             let told: Vec<Value> = told.collect::<Result<_, ActionError>>()?;
             return Ok(json!({"operations": told}));
         }
-        let name = text("operation").unwrap_or_default();
-        if !loaded.usable.iter().any(|known| known == name) {
-            let message = loaded.description.unknown(name);
-            return Err(ActionError::new(ActionFailure::Arguments, message));
-        }
-        let known = loaded.known(name, None)?;
-        let given = call.parameters.get("arguments").and_then(Value::as_object);
-        let parameters = known
-            .action
-            .parameters
-            .complete(given.cloned().unwrap_or_default());
-        let parameters = parameters
-            .map_err(|wrong| ActionError::new(ActionFailure::Arguments, wrong.join("; ")))?;
-        let call = ActionCall {
-            action: known.action,
-            parameters,
-            ..call.clone()
-        };
+        let call = loaded.undone(call)?;
         self.exchange(loaded, &call, environment).await
     }
 
@@ -166,6 +137,7 @@ impl OpenApiRuntime {
         };
         let description = load::load(&self.descriptions, api, call, environment).await?;
         let mut usable = Vec::new();
+        let mut unusable = None;
         for operation in &description.operations {
             if !is_meant(api, &description, operation) {
                 continue;
@@ -174,6 +146,7 @@ impl OpenApiRuntime {
                 Ok(_) => usable.push(operation.name.clone()),
                 Err(reason) => {
                     tracing::warn!(operation = %operation.name, %reason, "an operation is left out");
+                    unusable.get_or_insert_with(|| format!("`{}`: {reason}", operation.name));
                 }
             }
         }
@@ -183,10 +156,48 @@ impl OpenApiRuntime {
             common: call.tool.parameters.clone(),
             is_searched: usable.len() > self.max_functions,
             usable,
+            unusable,
             max_schema: fair.clamp(MIN_SCHEMA, MAX_SCHEMA),
             description,
             actions: Mutex::default(),
             replies: Replies::default(),
+        })
+    }
+
+    /// Everything of a request that is known before any token is.
+    fn prepare<'l>(
+        &self,
+        loaded: &'l Loaded,
+        call: &ActionCall,
+        environment: &Environment,
+    ) -> Result<PreparedOperation<'l>, ActionError> {
+        let description = &loaded.description;
+        let operation = loaded.operation(&call.action.name)?;
+        let input = OperationInput::new(description, operation)
+            .map_err(|error| broken(&error.to_string()))?;
+        let Execute::OpenApi(api) = &call.action.execute else {
+            return Err(foreign());
+        };
+        let mut parameters = call.parameters.clone();
+        for (name, default) in loaded.defaults(&call.action.name).iter() {
+            if !parameters.contains_key(name) {
+                parameters.insert(name.clone(), default.clone());
+            }
+        }
+        let settings = |name: &str| environment.setting(&call.tool, name);
+        let sent = api.headers.iter().map(|header| header.name.clone());
+        let sent: Vec<_> = sent.collect();
+        let offered = Offered {
+            credentials: &api.credentials,
+            headers: &sent,
+        };
+        Ok(PreparedOperation {
+            operation,
+            input,
+            parameters,
+            api: api.clone(),
+            credentials: proofhouse_openapi::credentials(description, operation, &offered)?,
+            base: proofhouse_openapi::base(description, operation, &settings)?,
         })
     }
 
@@ -196,53 +207,24 @@ impl OpenApiRuntime {
         call: &ActionCall,
         environment: &Environment,
     ) -> Result<Value, ActionError> {
-        let description = &loaded.description;
-        let operation = loaded.operation(&call.action.name)?;
-        let input = OperationInput::new(description, operation)
-            .map_err(|error| broken(&error.to_string()))?;
-        let Execute::OpenApi(api) = &call.action.execute else {
-            return Err(foreign());
+        let prepared = self.prepare(loaded, call, environment)?;
+        // Headers and credentials may name parameters that only have defaults.
+        let call = &ActionCall {
+            parameters: prepared.parameters.clone(),
+            ..call.clone()
         };
-        let mut call = call.clone();
-        for (name, default) in loaded.defaults(&call.action.name).iter() {
-            if !call.parameters.contains_key(name) {
-                call.parameters.insert(name.clone(), default.clone());
-            }
-        }
-
-        let settings = |name: &str| environment.setting(&call.tool, name);
-        let sent: Vec<_> = api
-            .headers
-            .iter()
-            .map(|header| header.name.clone())
-            .collect();
-        let offered = Offered {
-            credentials: &api.credentials,
-            headers: &sent,
-        };
-        let wanted = security::credentials(description, operation, &offered)?;
-        let base = server::base(description, operation, &settings)?;
-        let credentials = wanted.iter();
-        let in_credentials = credentials.flat_map(|credential| credential.value.references());
-        let headers = api.headers.iter();
-        let used: Vec<&TemplateReference> = headers
-            .flat_map(|header| header.value.references())
-            .chain(in_credentials)
-            .collect();
+        let (description, operation) = (&loaded.description, prepared.operation);
+        let used = prepared.references();
         let uses_token = used.iter().any(|reference| reference.root == Root::Auth);
-
         let mut secrets = call.secrets.clone();
         let mut fresh = false;
         loop {
-            let scope = environment.scope(&call, used.iter().copied(), fresh).await;
+            let scope = environment.scope(call, used.iter().copied(), fresh).await;
             let scope = scope.map_err(|error| error.redacted(&secrets))?;
             secrets.extend(scope.secrets());
-            scope.check_hosts(&base)?;
-            let around = surroundings(api, &wanted, &base, &scope, &mut secrets)
+            let request = prepared
+                .request(loaded, &scope, &mut secrets)
                 .map_err(|error| error.redacted(&secrets))?;
-            let request =
-                request::request(description, operation, &input, &call.parameters, &around)
-                    .map_err(|error| error.redacted(&secrets))?;
             let answer = self.client.send(&request).await;
             let answer = answer.map_err(|error| error.redacted(&secrets))?;
             if answer.status.as_u16() == 401 && uses_token && !fresh {
@@ -285,6 +267,10 @@ impl ActionRuntime for OpenApiRuntime {
         true
     }
 
+    fn previews_by_session(&self) -> bool {
+        true
+    }
+
     fn preview(&self, mut preview: Preview<'_>) -> Result<Value, ActionError> {
         let Execute::OpenApi(api) = &preview.call.action.execute else {
             return Err(foreign());
@@ -302,6 +288,46 @@ impl ActionRuntime for OpenApiRuntime {
     }
 }
 
+/// An operation that is about to be called.
+struct PreparedOperation<'l> {
+    operation: &'l Operation,
+    input: OperationInput,
+    parameters: Map<String, Value>,
+    api: OpenApi,
+    credentials: Vec<OperationCredential>,
+    base: Url,
+}
+
+impl PreparedOperation<'_> {
+    /// What its headers and credentials refer to.
+    fn references(&self) -> Vec<&TemplateReference> {
+        let headers = self.api.headers.iter();
+        let headers = headers.flat_map(|header| header.value.references());
+        let credentials = self.credentials.iter();
+        let credentials = credentials.flat_map(|credential| credential.value.references());
+        headers.chain(credentials).collect()
+    }
+
+    /// The request, with what is secret in it noted.
+    fn request(
+        &self,
+        loaded: &Loaded,
+        scope: &TemplateScope,
+        secrets: &mut Secrets,
+    ) -> Result<ToolRequest, ActionError> {
+        scope.check_hosts(&self.base)?;
+        let around = surroundings(&self.api, &self.credentials, &self.base, scope, secrets)?;
+        let request = proofhouse_openapi::request(
+            &loaded.description,
+            self.operation,
+            &self.input,
+            &self.parameters,
+            &around,
+        )?;
+        Ok(request.into())
+    }
+}
+
 /// The description that a task loaded, and what sends its requests.
 struct OpenApiSession {
     runtime: OpenApiRuntime,
@@ -309,6 +335,55 @@ struct OpenApiSession {
 }
 
 impl ActionSession for OpenApiSession {
+    fn why_none(&self) -> Option<String> {
+        let loaded = &self.loaded;
+        let description = &loaded.description;
+        let mut reason = match (description.operations.len(), &loaded.unusable) {
+            (0, _) => "the OpenAPI description has no operation".to_owned(),
+            (count, Some(unusable)) => format!(
+                "none of the {count} operations of the OpenAPI description can be called; for example: {unusable}"
+            ),
+            (count, None) => format!(
+                "`include` and `exclude` of the manifest leave none of the {count} operations of the OpenAPI description"
+            ),
+        };
+        if let Some(left_out) = description.left_out() {
+            reason.push_str(&format!("; some of its paths cannot be used: {left_out}"));
+        }
+        Some(reason)
+    }
+
+    fn preview(&self, mut preview: Preview<'_>) -> Result<Value, ActionError> {
+        let loaded = &self.loaded;
+        let mut call = preview.call.clone();
+        if loaded.is_searched && call.action.name == search::SEARCH {
+            // It looks into what is here already.
+            return Ok(json!({"search": call.parameters}));
+        }
+        if loaded.is_searched && call.action.name == search::CALL {
+            call = loaded.undone(&call)?;
+        }
+        let prepared = self.runtime.prepare(loaded, &call, preview.environment)?;
+        preview.set_parameters(&prepared.parameters);
+        let used = prepared.references();
+        let scope = preview.scope_of(used.into_iter());
+        let mut secrets = call.secrets.clone();
+        let request = prepared.request(loaded, scope, &mut secrets)?;
+        let mut shown = preview.sent(&request);
+        let body = request.body.expose();
+        if !body.is_empty() {
+            shown["body"] = match serde_json::from_slice(body) {
+                Ok(json) => json,
+                Err(_) => match std::str::from_utf8(body) {
+                    Ok(text) => text.chars().take(MAX_SHOWN_BODY).collect::<String>().into(),
+                    Err(_) => format!("{} bytes", body.len()).into(),
+                },
+            };
+        }
+        shown["operation"] = call.action.name.as_str().into();
+        Ok(secrets.redact_value(shown))
+    }
+
     fn derived(&self) -> Vec<String> {
         if self.loaded.is_searched {
             return vec![search::SEARCH.to_owned(), search::CALL.to_owned()];
@@ -322,16 +397,18 @@ impl ActionSession for OpenApiSession {
         declared: Option<&Arc<ToolAction>>,
     ) -> Result<Option<Arc<ToolAction>>, ActionError> {
         let loaded = &self.loaded;
-        if declared.is_none() && loaded.is_searched {
-            let described = search::described(name, loaded.usable.len());
-            return Ok(described.map(|(description, schema)| {
-                Arc::new(ToolAction {
-                    name: name.to_owned(),
-                    description,
-                    parameters: ParameterSchema::given(schema),
-                    execute: Execute::OpenApi(loaded.api.clone()),
-                })
-            }));
+        // Operations that are only searched for can be called by their names all the same: whoever knows one, such as an
+        // agent's manifest or who undoes a `call`, need not search.
+        if declared.is_none()
+            && loaded.is_searched
+            && let Some((description, schema)) = search::described(name, loaded.usable.len())
+        {
+            return Ok(Some(Arc::new(ToolAction {
+                name: name.to_owned(),
+                description,
+                parameters: ParameterSchema::given(schema),
+                execute: Execute::OpenApi(loaded.api.clone()),
+            })));
         }
         let operation = loaded.description.operation(name);
         let is_there = |found| is_meant(&loaded.api, &loaded.description, found);
@@ -351,7 +428,8 @@ impl ActionSession for OpenApiSession {
             .actions
             .iter()
             .any(|action| action.name == call.action.name);
-        if self.loaded.is_searched && !is_declared {
+        let is_search = matches!(call.action.name.as_str(), search::SEARCH | search::CALL);
+        if self.loaded.is_searched && !is_declared && is_search {
             return Box::pin(self.runtime.searched(&self.loaded, call, environment));
         }
         Box::pin(self.runtime.exchange(&self.loaded, call, environment))
@@ -362,6 +440,25 @@ impl Loaded {
     fn operation(&self, name: &str) -> Result<&Operation, ActionError> {
         let found = self.description.operation(name);
         found.ok_or_else(|| broken(&self.description.unknown(name)))
+    }
+
+    /// The call of an operation that a `call` stands for.
+    fn undone(&self, call: &ActionCall) -> Result<ActionCall, ActionError> {
+        let wrong = |message| ActionError::new(ActionFailure::Arguments, message);
+        let name = call.parameters.get("operation").and_then(Value::as_str);
+        let name = name.unwrap_or_default();
+        if !self.usable.iter().any(|known| known == name) {
+            return Err(wrong(self.description.unknown(name)));
+        }
+        let known = self.known(name, None)?;
+        let given = call.parameters.get("arguments").and_then(Value::as_object);
+        let given = given.cloned().unwrap_or_default();
+        let parameters = known.action.parameters.complete(given);
+        Ok(ActionCall {
+            parameters: parameters.map_err(|problems| wrong(problems.join("; ")))?,
+            action: known.action,
+            ..call.clone()
+        })
     }
 
     /// The action of an operation, with the defaults that the manifest gives its parameters.
@@ -383,7 +480,7 @@ impl Loaded {
         let defaults = overlay(&mut schema, own.properties());
         let description = match declared {
             Some(action) if !action.description.is_empty() => action.description.clone(),
-            _ => input::about(&self.description, operation),
+            _ => proofhouse_openapi::about(&self.description, operation),
         };
         let execute = match declared {
             Some(action) => action.execute.clone(),
@@ -480,4 +577,28 @@ fn broken(reason: &str) -> ActionError {
 
 fn foreign() -> ActionError {
     broken("this is not an `openapi` action")
+}
+
+impl From<CallError> for ActionError {
+    fn from(error: CallError) -> Self {
+        let failure = match error {
+            CallError::Template(error) => return error.into(),
+            CallError::Setting(_) => ActionFailure::Setting,
+            CallError::Arguments(_) => ActionFailure::Arguments,
+            CallError::TooLarge(_) => ActionFailure::TooLarge,
+            CallError::Manifest(_) => ActionFailure::Manifest,
+        };
+        Self::new(failure, error.to_string())
+    }
+}
+
+impl From<OperationRequest> for ToolRequest {
+    fn from(request: OperationRequest) -> Self {
+        Self {
+            method: request.method,
+            url: request.url,
+            headers: request.headers,
+            body: request.body,
+        }
+    }
 }

@@ -1,0 +1,135 @@
+//! What a file is, by its first keys, so that a file of another kind is told with the command that takes it.
+
+use std::path::{Path, PathBuf};
+
+use proofhouse_manifest::Bundle;
+use proofhouse_source::printable_line;
+use proofhouse_wire::files::FileInput;
+
+use crate::cases::is_cases_file;
+use crate::config;
+
+/// How much of a file is looked at; a larger one is left to whoever reads it.
+const MAX_BYTES: usize = 4 << 20;
+
+/// A kind of file that people write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecognizedFile {
+    /// A threat document.
+    ThreatDocument,
+    /// Labelled cases of one.
+    LabelledCases,
+    /// A manifest of an agent.
+    AgentManifest,
+    /// A manifest of tools.
+    ToolManifest,
+    /// A `proofhouse.yaml`.
+    Configuration,
+}
+
+impl RecognizedFile {
+    /// The kind of a file, if it is of one.
+    fn of(path: &Path, text: &str) -> Option<Self> {
+        if is_cases_file(path) {
+            return Some(Self::LabelledCases);
+        }
+        if text.lines().any(|line| line.starts_with("oatf:")) {
+            return Some(Self::ThreatDocument);
+        }
+        if Bundle::is_meant_by(text) {
+            let (bundle, _) = Bundle::read(text);
+            let has_agents = bundle.agents().next().is_some();
+            return Some(if has_agents {
+                Self::AgentManifest
+            } else {
+                Self::ToolManifest
+            });
+        }
+        let name = path.to_string_lossy();
+        config::is_meant_by(&name, text).then_some(Self::Configuration)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::ThreatDocument => "a threat document",
+            Self::LabelledCases => "a file of labelled cases",
+            Self::AgentManifest => "an agent manifest",
+            Self::ToolManifest => "a tool manifest",
+            Self::Configuration => "a configuration of proofhouse",
+        }
+    }
+
+    /// The command that takes such a file.
+    fn command(self, file: &str) -> String {
+        match self {
+            Self::ThreatDocument => format!("proofhouse attack {file}, or proofhouse run {file}"),
+            Self::LabelledCases => format!("proofhouse validate {file}"),
+            Self::AgentManifest => {
+                format!("proofhouse agent run {file}, or proofhouse run --subject {file}")
+            }
+            Self::ToolManifest => format!("proofhouse tool list {file}"),
+            Self::Configuration => format!("proofhouse run --config {file}"),
+        }
+    }
+}
+
+/// What a command wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WantedFiles {
+    /// Threat documents.
+    ThreatDocuments,
+    /// Manifests of agents and tools.
+    Manifests,
+}
+
+/// A file of another kind than a command takes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file} is {}, not {}; use: {}", kind.name(), wanted.name(), kind.command(file))]
+pub struct WrongFileKind {
+    /// The file.
+    pub file: String,
+    /// What it is.
+    pub kind: RecognizedFile,
+    /// What it should be.
+    pub wanted: WantedFiles,
+}
+
+impl WantedFiles {
+    fn takes(self, kind: RecognizedFile) -> bool {
+        match kind {
+            RecognizedFile::ThreatDocument => self == Self::ThreatDocuments,
+            RecognizedFile::AgentManifest | RecognizedFile::ToolManifest => self == Self::Manifests,
+            RecognizedFile::LabelledCases | RecognizedFile::Configuration => false,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::ThreatDocuments => "a threat document",
+            Self::Manifests => "a manifest",
+        }
+    }
+
+    /// Refuses files of another kind. Whatever else is wrong with a file is told by who reads it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first file of another kind, with the command that takes it.
+    pub fn check(self, paths: &[PathBuf]) -> Result<(), WrongFileKind> {
+        for path in paths.iter().filter(|path| path.is_file()) {
+            let Ok(text) = FileInput::File(path.clone()).read(MAX_BYTES) else {
+                continue;
+            };
+            if let Some(kind) = RecognizedFile::of(path, &text)
+                && !self.takes(kind)
+            {
+                return Err(WrongFileKind {
+                    file: printable_line(&path.display().to_string()),
+                    kind,
+                    wanted: self,
+                });
+            }
+        }
+        Ok(())
+    }
+}

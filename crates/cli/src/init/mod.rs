@@ -1,3 +1,0 @@
-//! The questions of `proofhouse init`.
-
-pub(crate) mod ask;

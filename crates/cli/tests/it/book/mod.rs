@@ -1,0 +1,236 @@
+//! Holds README.md and the book below `docs/` together: the summary, the links, the generated pages, and the commands
+//! that are shown.
+#![allow(clippy::panic, reason = "a test that cannot go on fails")]
+
+mod commands;
+mod not_run;
+mod pages;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use proofhouse_test_support::workspace;
+
+use crate::support::run;
+use pages::{BookPage, root};
+
+/// The pages that are read outside of the book.
+const BESIDE_THE_BOOK: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "examples/tools/README.md",
+    "examples/agents/README.md",
+    "examples/events/README.md",
+];
+
+fn everything() -> Vec<BookPage> {
+    let mut all = BookPage::below("docs");
+    all.extend(BESIDE_THE_BOOK.iter().map(|path| BookPage::read(path)));
+    all
+}
+
+/// A path without `.` and `..` in it.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+#[test]
+fn the_summary_lists_every_page_once() {
+    let summary = BookPage::read("docs/SUMMARY.md");
+    let listed: Vec<String> = summary
+        .links()
+        .into_iter()
+        .map(|link| format!("docs/{link}"))
+        .collect();
+    let unique: BTreeSet<&String> = listed.iter().collect();
+    assert_eq!(unique.len(), listed.len(), "a page is listed twice");
+    let pages = BookPage::below("docs");
+    let pages: BTreeSet<&String> = pages
+        .iter()
+        .map(|page| &page.path)
+        .filter(|path| *path != "docs/SUMMARY.md")
+        .collect();
+    let missing: Vec<_> = pages.difference(&unique).collect();
+    let gone: Vec<_> = unique.difference(&pages).collect();
+    assert!(
+        missing.is_empty() && gone.is_empty(),
+        "docs/SUMMARY.md does not list {missing:?}, and lists {gone:?}, which are not there"
+    );
+}
+
+#[test]
+fn links_lead_to_files_and_headings_that_exist() {
+    let mut broken = String::new();
+    for page in everything() {
+        let here = Path::new(&page.path);
+        for link in page.links() {
+            if link.starts_with("https://") {
+                continue;
+            }
+            let (target, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let path = if target.is_empty() {
+                here.to_owned()
+            } else {
+                plain(&here.parent().expect("a directory").join(target))
+            };
+            if !root().join(&path).exists() {
+                let _ = writeln!(broken, "{}: no {target}", page.path);
+            } else if !anchor.is_empty() && path.extension().is_some_and(|end| end == "md") {
+                let other = BookPage::read(path.to_str().expect("a path in UTF-8"));
+                if !other.anchors().iter().any(|one| one == anchor) {
+                    let _ = writeln!(
+                        broken,
+                        "{}: {} has no heading #{anchor}",
+                        page.path, other.path
+                    );
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{broken}");
+}
+
+/// A reader who lands on a page learns from its first sentence whether it is the right one.
+#[test]
+fn every_page_opens_with_what_it_is_for() {
+    for page in everything() {
+        if page.path == "docs/SUMMARY.md" {
+            continue;
+        }
+        let mut lines = page
+            .text
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with("<!--"));
+        let title = lines.next().unwrap_or_default();
+        assert!(
+            title.starts_with("# "),
+            "{}: no title, but {title}",
+            page.path
+        );
+        let opening = lines.next().unwrap_or_default();
+        let is_sentence =
+            !opening.starts_with(['#', '|', '-', '!', '<']) && !opening.starts_with("```");
+        // A page of a decision opens with its context.
+        assert!(
+            is_sentence || opening == "## Context",
+            "{}: opens with {opening:?}, not with a sentence that says what it is for",
+            page.path
+        );
+    }
+}
+
+/// What `text` should be is in a file of the repository; `PROOFHOUSE_UPDATE_DOCS=1` writes it.
+fn committed(path: &str, text: &str) {
+    if workspace::setting("PROOFHOUSE_UPDATE_DOCS").is_some() {
+        fs::write(root().join(path), text).expect("the page can be written");
+    }
+    assert!(
+        BookPage::read(path).text == text,
+        "{path} is not what the program says; update it: \
+         PROOFHOUSE_UPDATE_DOCS=1 cargo test -p proofhouse --test it book::"
+    );
+}
+
+#[test]
+fn the_page_of_diagnostic_codes_is_generated() {
+    let all = run(&["explain", "--format", "json"]).stdout;
+    let all: Vec<serde_json::Value> = serde_json::from_str(&all).expect("JSON");
+    let mut page = String::from(
+        "# Diagnostic codes\n\n\
+         <!-- Made by the test `book::the_page_of_diagnostic_codes_is_generated`. Change the tables of codes instead. -->\n\n\
+         Every finding of `proofhouse validate`, `run`, `attack` and `scan` has a stable code. This page lists all of them;\n\
+         `proofhouse explain CODE` says more about one.\n",
+    );
+    let families = [
+        ("V", "Rules of the threat format"),
+        ("W", "Warnings of the threat format"),
+        ("N", "Steps of normalization"),
+        ("PH", "Our own rules for threat documents"),
+        ("XP", "Documents that cannot be played or cannot match"),
+        ("LC", "Labelled cases"),
+        ("TM", "Manifests of tools, agents, triggers and schedules"),
+        ("OC", "The operator's file"),
+        ("PC", "The configuration, `proofhouse.yaml`"),
+    ];
+    let mut shown = 0;
+    for (family, title) in families {
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| code | kind | meaning |\n|---|---|---|\n"
+        );
+        for one in &all {
+            let text = |key: &str| one[key].as_str().unwrap_or_default();
+            if text("code").split('-').next() == Some(family) {
+                shown += 1;
+                let meaning = text("title").replace('|', "\\|");
+                let _ = writeln!(
+                    page,
+                    "| `{}` | {} | {meaning} |",
+                    text("code"),
+                    text("kind")
+                );
+            }
+        }
+    }
+    assert_eq!(
+        shown,
+        all.len(),
+        "a code of a family that the page does not have"
+    );
+    committed("docs/reference/diagnostics.md", &page);
+}
+
+#[test]
+fn the_page_of_exit_codes_shows_the_help() {
+    let help = run(&["--help"]).stdout;
+    let (_, table) = help
+        .split_once("Exit codes:\n")
+        .expect("the help has exit codes");
+    let page = BookPage::read("docs/reference/exit-codes.md");
+    let (before, rest) = page.text.split_once("```text\n").expect("a block of text");
+    let (_, after) = rest.split_once("```\n").expect("its end");
+    let table = table.trim_end();
+    committed(
+        "docs/reference/exit-codes.md",
+        &format!("{before}```text\n{table}\n```\n{after}"),
+    );
+}
+
+/// The programs of the pages on frameworks are those that tests run, but for the name of the model.
+#[test]
+fn programs_of_frameworks_are_those_that_are_tested() {
+    for (page, language, program) in [
+        ("langgraph", "python", "agent-langgraph/agent.py"),
+        ("openai-agents", "python", "agent-openai/agent.py"),
+        ("ai-sdk", "ts", "agent-ts/agent.ts"),
+    ] {
+        let page = BookPage::read(&format!("docs/how-to/{page}.md"));
+        let blocks = page.blocks();
+        let block = blocks.iter().find(|block| block.language == language);
+        let block = block.unwrap_or_else(|| panic!("{}: no program", page.path));
+        let tested = BookPage::read(&format!("tests/peers/{program}"));
+        let tested = tested.text.replace("\"mock\"", "\"gpt-5\"");
+        let mut tested = tested.lines();
+        for line in &block.lines {
+            assert!(
+                tested.any(|real| real == line),
+                "tests/peers/{program} has no line `{line}`, or not in this order ({})",
+                page.path
+            );
+        }
+    }
+}

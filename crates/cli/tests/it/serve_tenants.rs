@@ -1,0 +1,257 @@
+//! `proofhouse serve` and who sees what: every route of the API, as its description lists them, tried with the key of another
+//! tenant, without the scope, and for its entry in the audit log. A route that is new is tried without a word here.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may"
+)]
+
+use proofhouse_test_support::wait::until;
+use serde_json::{Value, json};
+
+use crate::support::served::Served;
+
+/// A tenant: a tool that takes webhooks, an agent with a question, a schedule.
+const TENANT: &str = r#"
+kind: commonagents.info/v1beta2/tool
+namespace: NAMESPACE
+name: NAMESPACE-till
+description: The till.
+actions:
+  - name: refund
+    description: Refund money.
+    parameters: {properties: {amount: {type: number, description: how much}}}
+    execute: {cel: {expression: "{'paid': input.amount}"}}
+events:
+  - name: said
+    message: "{event.payload.text}"
+    receive: {webhook: {filter: "true"}}
+---
+kind: commonagents.info/v1beta2/agent
+namespace: NAMESPACE
+name: clerk
+description: Refunds.
+prompt: You refund.
+capabilities:
+  NAMESPACE-till:
+    before:
+      - {match: refund, assert: "review('')", error_message: no.}
+---
+kind: commonagents.info/v1/schedule
+namespace: NAMESPACE
+name: NAMESPACE-daily
+agent: clerk
+cron: "0 9 * * *"
+owner: user:alice@example.com
+inputs: {message: "Good morning."}
+enabled: true
+"#;
+
+/// Paths that need no key.
+const PUBLIC: [&str; 2] = ["/v1/health", "/v1/ready"];
+/// Paths that belong to the whole server, so that a tenant is refused.
+const WHOLE: [&str; 1] = ["/v1/metrics"];
+
+/// Every operation of the API: the method and the path.
+fn operations(served: &Served) -> Vec<(String, String)> {
+    let description = served.ask_as("", "GET", "/v1/openapi.json", None).json();
+    let paths = description["paths"].as_object().unwrap().clone();
+    let operations = paths.into_iter().flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().clone();
+        methods
+            .into_iter()
+            .map(move |(method, _)| (method.to_uppercase(), path.clone()))
+    });
+    let operations: Vec<_> = operations.collect();
+    assert!(operations.len() >= 18, "{operations:?}");
+    operations
+}
+
+/// Two tenants, each with a task that waits for an answer and an event.
+struct Tenants {
+    served: Served,
+    /// The key, the task and the event of each.
+    own: Vec<(String, String, i64)>,
+}
+
+/// Words that are in no other.
+const NAMES: [&str; 2] = ["mango", "papaya"];
+
+fn tenants() -> Tenants {
+    let [mango, papaya] = NAMES.map(|name| TENANT.replace("NAMESPACE", name));
+    let served = Served::start(&[("mango.yaml", &mango), ("papaya.yaml", &papaya)], "", &[]);
+    let own = NAMES.map(|name| {
+        let key = served.new_key(&["--role", "admin", "--namespace", name, "--name", name]);
+        let order = json!({"agent": "clerk", "message": "Refund money, amount: 3"});
+        let begun = served.ask_as(&key, "POST", "/v1/tasks", Some(&order));
+        // Both have a `clerk`; each means its own.
+        assert_eq!(begun.status, 201, "{begun:?}");
+        let task = begun.json()["id"].as_str().unwrap().to_owned();
+        let posted = served.hook(
+            &format!("{name}-till"),
+            "",
+            json!({"text": name}).to_string().as_bytes(),
+        );
+        assert_eq!(posted.status, 202, "{posted:?}");
+        let event = posted.json()["event"].as_i64().unwrap();
+        until("question and event", || {
+            let shown = served.ask_as(&key, "GET", &format!("/v1/tasks/{task}"), None);
+            let routed = served
+                .ask("GET", &format!("/v1/events/{event}"), None)
+                .json();
+            (shown.json()["state"] == "waiting" && routed["state"] == "routed").then_some(())
+        });
+        (key, task, event)
+    });
+    Tenants {
+        served,
+        own: own.into(),
+    }
+}
+
+impl Tenants {
+    /// A path with what belongs to one of the tenants in it.
+    fn path(&self, path: &str, tenant: usize) -> String {
+        let (_, task, event) = &self.own[tenant];
+        let path = path.replace("{task}", task);
+        let path = path.replace("{event}", &event.to_string());
+        path.replace("{review}", "1")
+    }
+
+    /// A body that an operation takes.
+    fn body(&self, method: &str, path: &str) -> Option<Value> {
+        match (method, path) {
+            ("POST", "/v1/tasks") => Some(json!({"agent": "clerk", "namespace": "mango"})),
+            ("POST", path) if path.ends_with("/messages") => Some(json!({"message": "hello"})),
+            ("POST", path) if path.contains("/reviews/") => Some(json!({"approve": true})),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn no_route_shows_or_changes_what_another_tenant_has() {
+    let tenants = tenants();
+    let served = &tenants.served;
+    let (papaya, _, _) = &tenants.own[1];
+    let (mango, their_task, their_event) = &tenants.own[0];
+    let before = served.get(&format!("/v1/tasks/{their_task}"));
+    let mut tried = 0;
+    for (method, path) in operations(served) {
+        let body = tenants.body(&method, &path);
+        let reply = served.ask_as(papaya, &method, &tenants.path(&path, 0), body.as_ref());
+        let place = format!("{method} {path}: {reply:?}");
+        if PUBLIC.contains(&path.as_str()) {
+            assert_eq!(reply.status, 200, "{place}");
+            continue;
+        }
+        tried += 1;
+        if WHOLE.contains(&path.as_str()) {
+            assert_eq!(reply.status, 403, "{place}");
+        } else if path.contains('{') || method == "POST" {
+            // What is somebody else's is answered like what is not there.
+            assert_eq!(reply.status, 404, "{place}");
+        } else {
+            // A list shows nothing of it.
+            assert_eq!(reply.status, 200, "{place}");
+            for own in ["mango", their_task] {
+                assert!(!reply.text.contains(own), "{own}: {place}");
+            }
+        }
+    }
+    assert!(tried >= 16, "{tried}");
+    // Filters do not widen what is seen.
+    for path in [
+        "/v1/tasks?namespace=mango".to_owned(),
+        format!("/v1/tasks?after={their_task}"),
+        format!("/v1/events?task={their_task}"),
+        "/v1/events?tool=mango-till".to_owned(),
+    ] {
+        let reply = served.ask_as(papaya, "GET", &path, None);
+        assert_eq!(reply.status, 200, "{path}");
+        assert!(!reply.text.contains("mango"), "{path}: {reply:?}");
+    }
+    for path in ["", "/events", "/manifests"] {
+        let session = crate::support::served::cookie_of(&served.sign_in(papaya));
+        let page = served.look(&session, &format!("/dashboard{path}"));
+        assert_eq!(page.status, 200, "{path}");
+        assert!(
+            page.text.contains("papaya") && !page.text.contains("mango"),
+            "{path}: {page:?}"
+        );
+        for own in [
+            format!("tasks/{their_task}"),
+            format!("events/{their_event}"),
+        ] {
+            let page = served.look(&session, &format!("/dashboard/{own}"));
+            assert_eq!(page.status, 404, "{own}");
+        }
+    }
+    // Nothing happened to it, and its own tenant sees it.
+    let after = served.ask_as(mango, "GET", &format!("/v1/tasks/{their_task}"), None);
+    assert_eq!(after.json(), before);
+    let event = served.ask_as(mango, "GET", &format!("/v1/events/{their_event}"), None);
+    assert_eq!(event.status, 200, "{event:?}");
+    assert_eq!(event.json()["attempt"], 1);
+}
+
+#[test]
+fn every_route_asks_for_its_scope_before_it_reads_the_request() {
+    let tenants = tenants();
+    let served = &tenants.served;
+    // A key that may do nothing of this.
+    let key = served.new_key(&["--scope", "users:act"]);
+    for (method, path) in operations(served) {
+        if PUBLIC.contains(&path.as_str()) {
+            continue;
+        }
+        let path = tenants.path(&path, 0);
+        for body in ["", "{", "[1]", r#"{"nonsense": true}"#] {
+            let head = format!(
+                "{method} {path}?limit=nonsense HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {key}\r\n\
+                 content-type: application/json\r\nlast-event-id: x\r\nidempotency-key: a b",
+                served.api
+            );
+            let reply = Served::send(served.api, &head, body.as_bytes());
+            assert_eq!(reply.status, 403, "{method} {path} {body}: {reply:?}");
+            assert!(reply.text.contains("scope"), "{reply:?}");
+        }
+        let reply = served.ask_as("", &method, &path, None);
+        assert_eq!(reply.status, 401, "{method} {path}");
+    }
+}
+
+#[test]
+fn every_request_that_changes_something_is_in_the_audit_log() {
+    let tenants = tenants();
+    let served = &tenants.served;
+    let (mango, task, _) = &tenants.own[0];
+    let newest = || {
+        let head = served.get("/v1/audit?limit=1");
+        head["entries"][0]["seq"].as_i64().unwrap_or(0)
+    };
+    for (method, path) in operations(served) {
+        if method == "GET" {
+            continue;
+        }
+        let before = newest();
+        let body = tenants.body(&method, &path);
+        let reply = served.ask_as(mango, &method, &tenants.path(&path, 0), body.as_ref());
+        let entries = served.get("/v1/audit?limit=20");
+        let entries = entries["entries"].as_array().unwrap();
+        let found = entries.iter().find(|entry| {
+            entry["seq"].as_i64() > Some(before) && entry["entry"]["actor"]["name"] == "mango"
+        });
+        let found = found.unwrap_or_else(|| panic!("{method} {path}: {entries:?}"));
+        let entry = &found["entry"];
+        assert_eq!(entry["status"], reply.status, "{method} {path}: {found}");
+        assert_eq!(entry["from"], "127.0.0.1");
+        let is_named = entry["action"].as_str().unwrap().contains('.');
+        assert!(is_named, "give {method} {path} a name in `audit_note.rs`");
+        if path.contains("{task}") {
+            assert_eq!(entry["object"], json!({"kind": "task", "id": task}));
+            assert_eq!(found["namespace"], "mango", "{method} {path}");
+        }
+    }
+}

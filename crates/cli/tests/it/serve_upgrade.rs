@@ -1,0 +1,77 @@
+//! A server of today on the database that a server of before left behind when it was killed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test may"
+)]
+
+use proofhouse_test_support::wait::until;
+use serde_json::json;
+
+use crate::support;
+use crate::support::served::Served;
+
+const SHOP: &str = r#"
+kind: commonagents.info/v1beta2/tool
+namespace: shop
+name: till
+description: The till.
+actions:
+  - name: refund
+    description: Refund money.
+    parameters: {properties: {amount: {type: number, description: how much}}}
+    execute: {cel: {expression: "{'paid': input.amount}"}}
+events:
+  - name: said
+    message: "{event.payload.text}"
+    receive: {webhook: {filter: "true"}}
+---
+kind: commonagents.info/v1beta2/agent
+namespace: shop
+name: clerk
+description: Refunds.
+prompt: You refund.
+capabilities:
+  till:
+    before:
+      - {match: refund, assert: "review('ann@example.com')", error_message: no.}
+"#;
+
+#[test]
+fn tasks_that_were_under_way_go_on_after_an_upgrade() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("manifests")).unwrap();
+    std::fs::write(directory.path().join("manifests/shop.yaml"), SHOP).unwrap();
+    std::fs::write(directory.path().join("operator.yaml"), "").unwrap();
+    let database = directory.path().join("store.db");
+    let statements = include_str!("../../../store/tests/it/databases/version-3.sqlite.sql");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.execute_batch(statements).unwrap();
+    drop(connection);
+    let mut served = Served::start_in(directory, &["--lease", "1s", "--keep-tasks", "forever"]);
+    // There were keys, so that none is made by itself.
+    assert_eq!(served.key, "");
+    served.key = served.new_key(&["--role", "admin", "--name", "new"]);
+    let waits = served.get("/v1/tasks/task-waits");
+    assert_eq!(waits["state"], "waiting", "{waits}");
+    let path = "/v1/tasks/task-waits/reviews/1";
+    let ann = served.new_key(&["--role", "approver", "--user", "ann@example.com"]);
+    let answer = json!({"approve": true});
+    let reply = served.ask_as(&ann, "POST", path, Some(&answer));
+    assert_eq!(reply.status, 204, "{reply:?}");
+    until("the refund", || {
+        let turns = served.get("/v1/tasks/task-waits/turns").to_string();
+        turns.contains(r#""paid":3"#).then_some(())
+    });
+    let said = json!({"message": "Are you still there?"});
+    let reply = served.ask("POST", "/v1/tasks/task-idle/messages", Some(&said));
+    assert_eq!(reply.status, 202, "{reply:?}");
+    until("an answer", || {
+        let turns = served.get("/v1/tasks/task-idle/turns").to_string();
+        turns.contains("Are you still there?").then_some(())
+    });
+    assert_eq!(served.get("/v1/tasks/task-ended")["state"], "ended");
+    let listed = support::json(&served.keys(&["list", "--format", "json"]));
+    assert_eq!(listed["keys"][0]["namespaces"], json!(null));
+}

@@ -1,0 +1,237 @@
+//! The formats that people write: how a file is recognized and checked, what its schema says, what codes mean.
+
+use std::path::Path;
+
+use proofhouse_campaign::cases::{self, is_cases_file};
+use proofhouse_campaign::config::{self, ConfigVariables};
+use proofhouse_campaign::document;
+use proofhouse_detect::EXTENSION_FIELD;
+use proofhouse_manifest::{self as manifest, Bundle};
+use proofhouse_oatf::{CodeExplanation, ExplanationKind, ReadLimits, load_with};
+use proofhouse_report as report;
+use proofhouse_source::Diagnostic;
+use proofhouse_subjects::bundles::{across, sort};
+use proofhouse_tools::operator;
+use serde_json::Value;
+
+/// Declares the formats: the name on the command line, what it is for, its schema and the page of its keys.
+macro_rules! formats {
+    ($( $(#[$about:meta])* $variant:ident $name:literal $for_whom:literal $schema:path, $page:expr; )+) => {
+        /// A format with a JSON Schema.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum FormatKind {
+            $( $(#[$about])* $variant, )+
+        }
+
+        impl FormatKind {
+            /// Every format.
+            pub const ALL: &[Self] = &[$( Self::$variant, )+];
+
+            /// The name on the command line and in the name of its schema.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $( Self::$variant => $name, )+ }
+            }
+
+            /// What it is for, in a few words.
+            #[must_use]
+            pub fn about(self) -> &'static str {
+                match self { $( Self::$variant => $for_whom, )+ }
+            }
+
+            /// Its JSON Schema.
+            #[must_use]
+            pub fn schema(self) -> Value {
+                match self { $( Self::$variant => $schema(), )+ }
+            }
+
+            /// The page of its keys, if people write it.
+            #[must_use]
+            pub fn reference(self) -> Option<String> {
+                let page: Option<fn() -> String> = match self { $( Self::$variant => $page, )+ };
+                page.map(|page| page())
+            }
+        }
+    };
+}
+
+formats! {
+    /// Threat documents.
+    Oatf "oatf" "Threat documents" proofhouse_oatf::json_schema, Some(proofhouse_oatf::reference);
+    /// Tool manifests.
+    Tool "tool" "Tool manifests" manifest::json_schema, Some(manifest::reference);
+    /// Results of campaigns.
+    Result "result" "Results of campaigns" report::json_schema, None;
+    /// Agent manifests.
+    Agent "agent" "Agent manifests" manifest::agent_json_schema, Some(manifest::agent_reference);
+    /// Trigger manifests.
+    Trigger "trigger" "Trigger manifests" manifest::trigger_json_schema, Some(manifest::trigger_reference);
+    /// Schedule manifests.
+    Schedule "schedule" "Schedule manifests" manifest::schedule_json_schema, Some(manifest::schedule_reference);
+    /// The configuration of a project.
+    Config "config" "The configuration of a project, proofhouse.yaml" config::json_schema, Some(config::reference);
+    /// What the operator configures.
+    Operator "operator" "What the operator configures" operator::json_schema, Some(operator::reference);
+    /// Labelled cases of threat documents.
+    Cases "cases" "Labelled cases of threat documents" cases::json_schema, Some(cases::reference);
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// The configuration of a project.
+    Config,
+    /// Labelled cases.
+    Cases,
+    /// Manifests, one or several.
+    Manifests,
+    /// A threat document, which is whatever is nothing else.
+    Document,
+}
+
+impl FileKind {
+    /// What a file of this name with this text is. Standard input has no path.
+    #[must_use]
+    pub fn of(path: Option<&Path>, text: &str) -> Self {
+        let name = path.map(|path| path.to_string_lossy()).unwrap_or_default();
+        if config::is_meant_by(&name, text) {
+            Self::Config
+        } else if path.is_some_and(is_cases_file) {
+            Self::Cases
+        } else if Bundle::is_meant_by(text) {
+            Self::Manifests
+        } else {
+            Self::Document
+        }
+    }
+
+    /// The format of the part of a file that begins with this text; manifests say it in their `kind`.
+    #[must_use]
+    pub fn format(self, part: &str) -> FormatKind {
+        match self {
+            Self::Config => FormatKind::Config,
+            Self::Cases => FormatKind::Cases,
+            Self::Document => FormatKind::Oatf,
+            Self::Manifests => {
+                let kind = part.lines().find_map(|line| line.strip_prefix("kind:"));
+                let kind = kind.unwrap_or_default();
+                let kind = kind.trim_matches(|c: char| c.is_whitespace() || c == '"' || c == '\'');
+                match kind.rsplit('/').next() {
+                    Some("agent") => FormatKind::Agent,
+                    Some("trigger") => FormatKind::Trigger,
+                    Some("schedule") => FormatKind::Schedule,
+                    _ => FormatKind::Tool,
+                }
+            }
+        }
+    }
+}
+
+/// A file that was checked by itself.
+#[derive(Debug)]
+pub struct CheckedFile {
+    /// What it is.
+    pub kind: FileKind,
+    /// What is wrong with it, by place.
+    pub findings: Vec<Diagnostic>,
+    /// Its manifests, which are to be checked with those of other files ([`across`]).
+    pub bundle: Option<Bundle>,
+}
+
+/// Checks a file by itself. Manifests may name those of other files; [`check_alone`] counts what is not here as missing.
+#[must_use]
+pub fn check(path: Option<&Path>, text: &str, limits: &ReadLimits) -> CheckedFile {
+    let kind = FileKind::of(path, text);
+    let (findings, bundle) = match kind {
+        FileKind::Config => {
+            // Its variables belong to where it is run.
+            let directory = path.and_then(Path::parent).unwrap_or(Path::new(""));
+            let read = config::read(text, directory, ConfigVariables::Unread, &|_| true);
+            (read.1, None)
+        }
+        FileKind::Cases => (cases::read(text).1, None),
+        FileKind::Manifests => {
+            let (bundle, findings) = Bundle::read(text);
+            (findings, Some(bundle))
+        }
+        FileKind::Document => {
+            let mut findings = proofhouse_oatf::check(text, limits);
+            // What is ours in it can be judged once the rest can be.
+            if text.contains(EXTENSION_FIELD)
+                && let Ok(loaded) = load_with(text, limits)
+            {
+                findings.extend(document::check(&loaded.document));
+                sort(&mut findings);
+            }
+            (findings, None)
+        }
+    };
+    CheckedFile {
+        kind,
+        findings,
+        bundle,
+    }
+}
+
+/// Checks a file as `proofhouse validate FILE` does: alone.
+#[must_use]
+pub fn check_alone(path: Option<&Path>, text: &str, limits: &ReadLimits) -> CheckedFile {
+    let mut checked = check(path, text, limits);
+    if let Some(bundle) = &checked.bundle {
+        checked
+            .findings
+            .extend(across(&[bundle]).into_iter().flatten());
+        sort(&mut checked.findings);
+    }
+    checked
+}
+
+/// The comment by which editors find the schema of a file.
+#[must_use]
+pub fn schema_line(place: &str) -> String {
+    format!("# yaml-language-server: $schema={place}\n")
+}
+
+/// Where the schema of a format lies beside a file that names it.
+#[must_use]
+pub fn schema_place(kind: FormatKind) -> String {
+    format!(".proofhouse/{}.schema.json", kind.name())
+}
+
+/// The codes about what operators configure that are never errors.
+const OPERATOR_WARNINGS: &[&str] = &["OC-008", "OC-009", "OC-010", "OC-011"];
+
+/// Explains a code, whatever its case; `None` when there is no such code.
+#[must_use]
+pub fn explain(code: &str) -> Option<CodeExplanation> {
+    explanations().find(|explanation| explanation.code.eq_ignore_ascii_case(code.trim()))
+}
+
+/// Every code with its explanation: those of threat documents, of manifests, of what operators configure, of
+/// `proofhouse.yaml`, of labelled cases and of our keys in threat documents.
+pub fn explanations() -> impl Iterator<Item = CodeExplanation> {
+    let tools = manifest::CODES.iter().chain(operator::CODES);
+    let tools = tools
+        .chain(config::CODES)
+        .chain(cases::CODES)
+        .chain(document::CODES);
+    let warnings = [
+        manifest::WARNING_CODES,
+        OPERATOR_WARNINGS,
+        config::WARNING_CODES,
+        cases::WARNING_CODES,
+    ];
+    let is_warning = move |code: &str| warnings.iter().any(|codes| codes.contains(&code));
+    let tools = tools.map(move |(code, text)| CodeExplanation {
+        spec_ref: "own",
+        code,
+        kind: if is_warning(code) {
+            ExplanationKind::Warning
+        } else {
+            ExplanationKind::Error
+        },
+        title: (*text).to_owned(),
+        text: (*text).to_owned(),
+    });
+    proofhouse_oatf::explanations().chain(tools)
+}

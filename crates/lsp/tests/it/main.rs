@@ -1,0 +1,9 @@
+//! The tests of the language server that need no process: sessions of clients that mean harm.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may, like the tests themselves"
+)]
+
+mod hostile;

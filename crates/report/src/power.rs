@@ -1,0 +1,94 @@
+//! Tells what the comparison with a baseline can find, and how many repeats it takes to find more.
+
+use std::fmt::Write;
+
+use proofhouse_campaign::sensitivity::Sensitivity;
+
+use crate::text::plural;
+
+/// One line for whoever compares: what so many repeats can find.
+#[must_use]
+pub fn note(sensitivity: &Sensitivity) -> String {
+    let runs = if sensitivity.before == sensitivity.repeats {
+        format!("With {}", plural(sensitivity.repeats, "repeat"))
+    } else {
+        format!(
+            "With {} and {} before",
+            plural(sensitivity.repeats, "repeat"),
+            sensitivity.before
+        )
+    };
+    match found(sensitivity) {
+        Some(found) => format!("{runs}, four of five true regressions are found where {found}."),
+        None => format!("{runs}, no regression can be found: there are too few runs."),
+    }
+}
+
+/// How many repeats find a rise, and what those that are planned can find.
+#[must_use]
+pub fn plan(sensitivity: &Sensitivity, rise: f64, has_baseline: bool) -> String {
+    let known = if has_baseline {
+        "in the baseline"
+    } else {
+        "assumed before; --baseline FILE takes it from there"
+    };
+    let mut out = format!(
+        "A rise by {} points, with 80% power and at most {} false alarms over the whole gate\n({}, {}; attack success rate {} {known}):\n",
+        points(rise),
+        share(sensitivity.threshold),
+        plural(sensitivity.subjects, "subject"),
+        plural(sensitivity.documents, "document"),
+        share(sensitivity.rate),
+    );
+    let ways = [
+        ("one document", sensitivity.repeats_for_one(rise)),
+        ("all documents", sensitivity.repeats_for_all(rise)),
+    ];
+    for (what, repeats) in ways {
+        let repeats = repeats.map_or_else(
+            || "not with any number of repeats".to_owned(),
+            |repeats| format!("--repeats {repeats}"),
+        );
+        let _ = writeln!(out, "  {what:<14} {repeats}");
+    }
+    let _ = writeln!(out, "{}", note(sensitivity));
+    out
+}
+
+/// What is found: `one document rises from 5% to 84% or more, or all 59 from 5% to 12% or more`.
+fn found(sensitivity: &Sensitivity) -> Option<String> {
+    let from = share(sensitivity.rate);
+    let of =
+        |least: Option<f64>| least.map(|least| format!("from {from} to {} or more", share(least)));
+    let one = of(sensitivity.least_of_one());
+    let all = of(sensitivity.least_of_all());
+    let documents = sensitivity.documents;
+    Some(match (one, all) {
+        (Some(one), _) if documents == 1 => format!("the document rises {one}"),
+        (Some(one), Some(all)) => {
+            format!("one document rises {one}, or all {documents} {all}")
+        }
+        (Some(one), None) => format!("one document rises {one}"),
+        (None, Some(all)) => {
+            format!(
+                "all {documents} documents rise {all}; the rise of a single one cannot be found"
+            )
+        }
+        (None, None) => return None,
+    })
+}
+
+/// A share in percent, rounded up, as it is a bound.
+fn share(share: f64) -> String {
+    format!("{}%", points(share))
+}
+
+fn points(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 1.0 || (percent - percent.round()).abs() < 1e-9 {
+        let text = format!("{percent:.2}");
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        return text.to_owned();
+    }
+    format!("{}", percent.ceil())
+}

@@ -1,0 +1,170 @@
+//! Whatever was acknowledged makes progress: after stalls of the store, and however much waits before a command.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proofhouse_agent::task::{Decision, Turn};
+use proofhouse_server::engine::{Engine, MAX_LEASE};
+use proofhouse_store::model::{LeaseKind, TaskState};
+use serde_json::{Map, json};
+
+use crate::engine_support::{
+    MANIFESTS, PATIENCE, World, begin, idle_after, inputs, ping, post, routed, until,
+};
+
+/// Deliveries that wait; more than are ever read at once.
+const MANY: u64 = 70;
+/// Tasks that a stall catches.
+const TASKS: usize = 30;
+const LONG_MS: i64 = 600_000;
+
+async fn say(engine: &Engine, task: &str, message: &str) {
+    let said = engine.message(task, Some(message.to_owned()), Map::new(), None);
+    said.await.unwrap();
+}
+
+/// Tasks that are about to be let go of when the store stalls are let go of afterwards, and go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_that_failed_is_made_up_for() {
+    let world = World::new(MANIFESTS);
+    let engine = world
+        .engine_with(|options| {
+            options.linger = Duration::from_millis(1_500);
+            // No lease runs out while nothing can be written.
+            options.lease = MAX_LEASE;
+        })
+        .await;
+    let mut tasks = Vec::new();
+    for _ in 0..TASKS {
+        tasks.push(begin(&engine, Some("hello")).await.id);
+    }
+    for task in &tasks {
+        idle_after(&engine, task, 1).await;
+    }
+    // Nothing can be written until every task could not be let go of.
+    let mut lock = rusqlite::Connection::open(world.database()).unwrap();
+    let held = lock
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .unwrap();
+    let (timings, began) = (engine.store().timings(), Instant::now());
+    while engine.working() > 0 || timings.writes.failures() == 0 {
+        assert!(began.elapsed() < PATIENCE, "the tasks are never let go of");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop(held);
+    let began = Instant::now();
+    for task in &tasks {
+        while engine
+            .message(
+                task,
+                Some("go on".to_owned()),
+                Map::new(),
+                Some("m".to_owned()),
+            )
+            .await
+            .is_err()
+        {
+            assert!(began.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    for task in &tasks {
+        let turns = idle_after(&engine, task, 2).await;
+        assert_eq!(inputs(&turns).len(), 2, "{turns:#?}");
+    }
+    engine.shutdown(PATIENCE).await;
+}
+
+/// The manifests, with a question to a person before the agent calls anything.
+fn asking() -> String {
+    MANIFESTS.replace(
+        "    before:\n",
+        "    before:\n      - {condition: \"!has(event)\", assert: \"review('ann')\"}\n",
+    )
+}
+
+/// A task that waits for a person, that nobody works on, and that many events wait for.
+async fn waiting_behind_many(engine: &Engine) -> String {
+    let task = begin(engine, Some("call hub {\"number\": 7}")).await.id;
+    until(engine, &task, |row, _| row.state == TaskState::Waiting).await;
+    let began = Instant::now();
+    while engine.working() > 0 {
+        assert!(began.elapsed() < PATIENCE, "the task is never put away");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for id in 0..MANY {
+        routed(engine, "hub", &ping(id)).await;
+    }
+    task
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_read_before_what_waits() {
+    let world = World::new(&asking());
+    let engine = world
+        .engine_with(|options| options.park = Duration::from_millis(200))
+        .await;
+    let task = waiting_behind_many(&engine).await;
+    engine
+        .decide(&task, 1, Decision::Approve, json!({}))
+        .await
+        .unwrap();
+    let turns = idle_after(&engine, &task, 1 + usize::try_from(MANY).unwrap()).await;
+    let calls = turns
+        .iter()
+        .filter(|turn| matches!(turn, Turn::Calling { .. }))
+        .count();
+    assert_eq!(calls, 1, "{turns:#?}");
+    engine.shutdown(PATIENCE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_is_read_before_what_waits() {
+    let world = World::new(&asking());
+    let engine = world
+        .engine_with(|options| options.park = Duration::from_millis(200))
+        .await;
+    let task = waiting_behind_many(&engine).await;
+    engine.cancel(&task).await.unwrap();
+    until(&engine, &task, |row, _| row.state == TaskState::Ended).await;
+    engine.shutdown(PATIENCE).await;
+}
+
+/// A cancel that many newer deliveries came after ends the task before any of them is given to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_is_read_before_what_came_later() {
+    let world = World::new(MANIFESTS);
+    let engine = world.engine().await;
+    let task = begin(&engine, None).await.id;
+    // Nobody works on it until all of this is kept.
+    let store = Arc::clone(engine.store());
+    let other = store.acquire(LeaseKind::Task, &task, "other", LONG_MS);
+    let other = other.await.unwrap().unwrap();
+    engine.cancel(&task).await.unwrap();
+    for number in 0..MANY {
+        say(&engine, &task, &format!("later {number}")).await;
+    }
+    store.release(other.held()).await.unwrap();
+    let turns = until(&engine, &task, |row, _| row.state == TaskState::Ended).await;
+    assert_eq!(inputs(&turns), [], "{turns:#?}");
+    engine.shutdown(PATIENCE).await;
+}
+
+/// An interruption is obeyed while many events wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interruption_is_read_before_what_came_later() {
+    let world = World::new(MANIFESTS);
+    let engine = world.engine().await;
+    let task = begin(&engine, None).await.id;
+    let store = Arc::clone(engine.store());
+    let other = store.acquire(LeaseKind::Task, &task, "other", LONG_MS);
+    let other = other.await.unwrap().unwrap();
+    engine.interrupt(&task).await.unwrap();
+    for id in 0..MANY {
+        post(&engine, "hub", &ping(id)).await;
+    }
+    store.release(other.held()).await.unwrap();
+    let turns = until(&engine, &task, |row, _| row.state == TaskState::Interrupted).await;
+    assert_eq!(inputs(&turns), [], "{turns:#?}");
+    engine.shutdown(PATIENCE).await;
+}
