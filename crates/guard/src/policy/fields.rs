@@ -225,7 +225,7 @@ pub fn json_schema() -> Value {
         required_first: false,
         typed_choices: true,
     });
-    Value::Object(maker.document("Guard policy", &POLICY, PARTS))
+    Value::Object(maker.document("policy", "Guard policy", &POLICY, PARTS))
 }
 
 /// The keys as a page in Markdown.

@@ -355,7 +355,7 @@ mod tests {
             ("policy: 1\nrules: 3\n", "GP-002 2:8"),
             (
                 "policy: 1\nrules:\n  - {id: a, decision: block, on_error: block}\n",
-                "GP-008 3:5",
+                "GP-008 3:6",
             ),
             (
                 "policy: 1\nrules:\n  - {id: a, when: 'call.tool ==', decision: block, on_error: block}\n",
@@ -375,15 +375,15 @@ mod tests {
             ),
             (
                 "policy: 1\nrules:\n  - {id: a, when: true, decision: block}\n",
-                "GP-004 3:5",
+                "GP-004 3:6",
             ),
             (
                 "policy: 1\nrules:\n  - {id: a, on: result, when: true, decision: ask, on_error: block}\n",
-                "GP-008 3:5",
+                "GP-008 3:6",
             ),
             (
                 "policy: 1\nrules:\n  - {id: a, when: true, decision: log, on_error: allow}\n  - {id: a, when: true, decision: log, on_error: allow}\n",
-                "GP-009 4:5",
+                "GP-009 4:6",
             ),
             ("policy: 1\nasks: {timeout: 0s}\n", "GP-005 2:17"),
             ("policy: 1\ntaint: {budget: 3}\n", "GP-005 2:17"),
