@@ -27,7 +27,7 @@ pub use watch::{Watcher, WatchError};
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
 use crate::pins::{LockFile, LockFileError, PinKind};
 use crate::policy::Policy;
-use crate::record::GuardRecorder;
+use crate::record::{GuardRecorder, SharedRecorder};
 use crate::taint::TaintTracker;
 use asks::HeldAsk;
 use history::GuardHistory;
@@ -47,6 +47,19 @@ pub struct GuardSetup {
     pub lock: Option<LockFile>,
     /// Indicators that watch.
     pub watcher: Option<Arc<Watcher>>,
+    /// Who is asked.
+    pub asks: AskRoute,
+}
+
+/// Who is asked about a call that a rule does not decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskRoute {
+    /// The user of the client, through the elicitation of MCP.
+    Client,
+    /// A person whom the proxy reaches; it gets [`GuardAction::Question`].
+    Person,
+    /// Nobody: every ask is a denial.
+    Nobody,
 }
 
 /// Who sent a message.
@@ -74,6 +87,13 @@ pub enum GuardAction {
     ToServer(String),
     /// Send a message to the client.
     ToClient(String),
+    /// Ask a person, and call [`GuardSession::answer`].
+    Question {
+        /// The ask.
+        number: u64,
+        /// What to ask.
+        text: String,
+    },
     /// Wait for the answer to this ask, and call [`GuardSession::expire`] when the policy's time is over.
     Await(u64),
 }
@@ -96,7 +116,7 @@ enum OneMessage {
 /// One session.
 pub struct GuardSession {
     setup: GuardSetup,
-    recorder: GuardRecorder,
+    recorder: SharedRecorder,
     scan: Option<ScanSession<'static>>,
     taint: TaintTracker,
     history: GuardHistory,
@@ -113,6 +133,8 @@ pub struct GuardSession {
     next_ask: u64,
     can_ask: bool,
     sequence: u64,
+    /// The exchange of the message that is judged.
+    exchange: u64,
 }
 
 /// How many requests of a server may be open.
@@ -125,7 +147,7 @@ impl GuardSession {
     ///
     /// Returns an error when the lock is there and cannot be used: the guard then guards nothing, and must not look as
     /// if it did.
-    pub fn new(setup: GuardSetup, recorder: GuardRecorder) -> Result<Self, LockFileError> {
+    pub fn new(setup: GuardSetup, recorder: SharedRecorder) -> Result<Self, LockFileError> {
         let pinned_tools = match &setup.lock {
             Some(file) => listings::tools_of(&file.read()?, &setup.server),
             None => None,
@@ -147,6 +169,7 @@ impl GuardSession {
             next_ask: 1,
             can_ask: false,
             sequence: 0,
+            exchange: 0,
         })
     }
 
@@ -154,6 +177,32 @@ impl GuardSession {
     #[must_use]
     pub fn ask_timeout(&self) -> std::time::Duration {
         self.setup.policy.ask_timeout
+    }
+
+    /// Judges one message of an exchange: over HTTP, ids of requests are unique in one exchange only.
+    pub fn judge_in(&mut self, exchange: u64, from: MessageFrom, line: &[u8]) -> Passage {
+        self.exchange = exchange;
+        let passage = self.judge(from, line);
+        self.exchange = 0;
+        passage
+    }
+
+    /// An exchange ended. Answers that are due may come in another one.
+    pub fn exchange_ended(&mut self, exchange: u64) {
+        self.open.detach(exchange);
+    }
+
+    /// An exchange cannot be judged any more: every request of it gets an error.
+    pub fn exchange_failed(&mut self, exchange: u64, why: &str) -> Vec<GuardAction> {
+        let waiting = self.open.take_exchange(exchange);
+        let message = format!("{why}; {} waited for an answer", waiting.len());
+        self.tell(self.finding(FindingCode::ServerEnded, GuardDecision::Log, message));
+        ended(&waiting, why)
+    }
+
+    /// Something that is no message of the protocol does not pass.
+    pub fn refused(&mut self, message: &str) {
+        self.tell(self.finding(FindingCode::Malformed, GuardDecision::Block, message));
     }
 
     /// Judges one line: a message, or a batch of them.
@@ -190,7 +239,7 @@ impl GuardSession {
                 let answer = rpc::error(&id, rpc::INVALID_REQUEST, &message, None);
                 vec![GuardAction::ToClient(rpc::to_text(&answer))]
             }
-            (MessageFrom::Server, Some(id)) => match self.open.take(id) {
+            (MessageFrom::Server, Some(id)) => match self.open.take(self.exchange, id) {
                 Some(call) => {
                     let answer = answers::refusal(&call, &message);
                     vec![GuardAction::ToClient(rpc::to_text(&answer))]
@@ -210,19 +259,13 @@ impl GuardSession {
             let message = format!("{why}; {} waited for an answer", waiting.len());
             self.tell(self.finding(FindingCode::ServerEnded, GuardDecision::Log, message));
         }
-        self.recorder.flush();
-        waiting
-            .iter()
-            .map(|call| {
-                let answer = rpc::error(&call.id, answers::CLOSED, why, None);
-                GuardAction::ToClient(rpc::to_text(&answer))
-            })
-            .collect()
+        self.flush();
+        ended(&waiting, why)
     }
 
     /// Writes out what was recorded.
     pub fn flush(&mut self) {
-        self.recorder.flush();
+        self.recorder.with(GuardRecorder::flush);
     }
 
     fn batch(&mut self, from: MessageFrom, items: Vec<Value>, line: &[u8]) -> Passage {
@@ -291,7 +334,7 @@ impl GuardSession {
     }
 
     fn one(&mut self, from: MessageFrom, message: RpcMessage, value: &Value) -> OneMessage {
-        self.sequence += 1;
+        self.sequence = self.recorder.with(GuardRecorder::next_sequence);
         match (from, message) {
             (MessageFrom::Client, RpcMessage::Request { id, method, params }) => {
                 self.client_request(id, method, params, value)
@@ -330,12 +373,13 @@ impl GuardSession {
             self.can_ask = params.pointer("/capabilities/elicitation").is_some_and(Value::is_object);
         }
         let call = PendingCall {
+            exchange: self.exchange,
             id,
             method,
             params,
             is_modern,
         };
-        if let Err(reason) = self.open.check(&call.id) {
+        if let Err(reason) = self.open.check(self.exchange, &call.id) {
             let finding = self.finding(FindingCode::Malformed, GuardDecision::Block, reason);
             self.tell(finding);
             return OneMessage::Answer(rpc::error(&call.id, rpc::INVALID_REQUEST, reason, None));
@@ -393,7 +437,7 @@ impl GuardSession {
         outcome: Result<Value, Value>,
         value: &Value,
     ) -> OneMessage {
-        let Some(call) = self.open.take(id) else {
+        let Some(call) = self.open.take(self.exchange, id) else {
             // Answers to what could not be read have no id.
             if id.is_null() && outcome.is_err() {
                 self.saw(UNPARSED, Some(Direction::Response), outcome.unwrap_or_else(|error| error));
@@ -419,7 +463,7 @@ impl GuardSession {
 
     /// A line that is no message. It is not passed on: what we cannot read, we cannot judge.
     fn malformed(&mut self, from: MessageFrom, line: &[u8], reason: &str) -> Passage {
-        self.sequence += 1;
+        self.sequence = self.recorder.with(GuardRecorder::next_sequence);
         let (who, direction) = match from {
             MessageFrom::Client => ("client", Direction::Request),
             MessageFrom::Server => ("server", Direction::Response),
@@ -439,16 +483,16 @@ impl GuardSession {
 
     /// Writes a message into the trace and lets the indicators look at it. Returns the one that may block it.
     fn saw(&mut self, operation: &str, direction: Option<Direction>, content: Value) -> Option<String> {
-        if self.scan.is_none() && !self.recorder.has_trace() {
+        if self.scan.is_none() && !self.recorder.with(|recorder| recorder.has_trace()) {
             return None;
         }
         let message = TraceMessage {
             sequence: self.sequence,
-            time: Some(self.recorder.now()),
+            time: Some(self.recorder.with(|recorder| recorder.now())),
             direction,
             ..TraceMessage::new("mcp", operation, content)
         };
-        self.recorder.message(&message);
+        self.recorder.with(|recorder| recorder.message(&message));
         let (Some(scan), Some(watcher)) = (&mut self.scan, &self.setup.watcher) else {
             return None;
         };
@@ -475,6 +519,15 @@ impl GuardSession {
 
     fn tell(&mut self, mut finding: GuardFinding) {
         finding.sequence = (self.sequence > 0).then_some(self.sequence);
-        self.recorder.finding(&finding);
+        self.recorder.with(|recorder| recorder.finding(&finding));
     }
+}
+
+/// The errors of requests that nobody answers any more.
+fn ended(waiting: &[PendingCall], why: &str) -> Vec<GuardAction> {
+    let errors = waiting.iter().map(|call| {
+        let answer = rpc::error(&call.id, answers::CLOSED, why, None);
+        GuardAction::ToClient(rpc::to_text(&answer))
+    });
+    errors.collect()
 }

@@ -61,6 +61,12 @@ impl Default for TaintLimits {
 /// How much of the arguments of one call is looked at; more makes the answer incomplete.
 const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 
+/// How many letters and digits a name must have that stands among other words.
+const MIN_NAME: usize = 6;
+
+/// How many digits a number must have.
+const MIN_NUMBER: usize = 8;
+
 /// How a value was disguised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaintForm {
@@ -250,6 +256,13 @@ impl TaintTracker {
                 .whole(text, self.limits.min_value)
                 .or_else(|| held.part(text));
             if hit.is_none() {
+                let named = names(text).find_map(|name| held.whole(name, self.limits.min_value));
+                hit = named.map(|hit| TaintHit {
+                    form: TaintForm::Part,
+                    ..hit
+                });
+            }
+            if hit.is_none() {
                 decode::each(text, &mut |form, plain| {
                     if hit.is_none() {
                         let whole = held.whole(plain, self.limits.min_value);
@@ -272,6 +285,18 @@ impl TaintTracker {
         }
         found
     }
+}
+
+/// What names somebody or some place in a text, however short it is: addresses, hosts and long numbers.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '@' | '.' | '-' | '_' | '+');
+    let words = text.split(move |c| !is_part(c)).map(|word| word.trim_matches('.'));
+    words.filter(|word| {
+        let has_name = word.contains('@') || word.contains('.');
+        let letters = word.chars().filter(|c| c.is_alphanumeric()).count();
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        (has_name && letters >= MIN_NAME) || digits >= MIN_NUMBER
+    })
 }
 
 /// A value that is spread over arguments that follow each other.

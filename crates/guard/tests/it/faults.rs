@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proofhouse_guard::engine::{GuardSession, GuardSetup};
+use proofhouse_guard::engine::{AskRoute, GuardSession, GuardSetup};
 use proofhouse_guard::policy::Policy;
 use proofhouse_guard::proxy::{GuardedCommand, ProxyLimits, StdioEnd, run_stdio};
 use proofhouse_guard::{FindingCode, GuardFinding};
@@ -37,14 +37,15 @@ fn start(script: &str, policy: Policy, limits: ProxyLimits) -> Running {
         server: "test".to_owned(),
         origin: None,
         policy: Arc::new(policy),
+        asks: AskRoute::Client,
         lock: None,
         watcher: None,
     };
-    let session = GuardSession::new(setup, recorder).unwrap();
+    let session = GuardSession::new(setup, recorder.shared()).unwrap();
     let cancel = CancellationToken::new();
     let token = cancel.clone();
     let ended = tokio::spawn(async move {
-        run_stdio(&command, session, guard_input, guard_output, limits, &token).await.unwrap()
+        run_stdio(&command, session, (guard_input, guard_output), None, limits, &token).await.unwrap()
     });
     Running {
         input,
@@ -268,14 +269,15 @@ async fn a_server_that_cannot_be_started_is_an_error() {
         arguments: Vec::new(),
     };
     let setup = GuardSetup {
+        asks: AskRoute::Nobody,
         server: "test".to_owned(),
         origin: None,
         policy: Arc::new(Policy::stock()),
         lock: None,
         watcher: None,
     };
-    let session = GuardSession::new(setup, recorder().0).unwrap();
+    let session = GuardSession::new(setup, recorder().0.shared()).unwrap();
     let cancel = CancellationToken::new();
-    let ran = run_stdio(&command, session, tokio::io::empty(), tokio::io::sink(), ProxyLimits::default(), &cancel).await;
+    let ran = run_stdio(&command, session, (tokio::io::empty(), tokio::io::sink()), None, ProxyLimits::default(), &cancel).await;
     assert!(ran.unwrap_err().to_string().contains("/nowhere/server"));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use proofhouse_guard::engine::{GuardAction, GuardSession, GuardSetup, MessageFrom, Passage, Watcher};
+use proofhouse_guard::engine::{AskRoute, GuardAction, GuardSession, GuardSetup, MessageFrom, Passage, Watcher};
 use proofhouse_guard::pins::LockFile;
 use proofhouse_guard::policy::{self, Policy};
 use proofhouse_guard::record::GuardRecorder;
@@ -25,21 +25,26 @@ pub(crate) fn policy(text: &str) -> Policy {
 }
 
 impl Tried {
-    pub(crate) fn new(policy: Policy, lock: Option<&Path>) -> Self {
+    pub(crate) fn new(policy: impl Into<Arc<Policy>>, lock: Option<&Path>) -> Self {
         Self::watched(policy, lock, None)
     }
 
-    pub(crate) fn watched(policy: Policy, lock: Option<&Path>, watcher: Option<Watcher>) -> Self {
+    pub(crate) fn watched(
+        policy: impl Into<Arc<Policy>>,
+        lock: Option<&Path>,
+        watcher: Option<Watcher>,
+    ) -> Self {
         let (recorder, found) = recorder();
         let setup = GuardSetup {
             server: "files".to_owned(),
             origin: Some("npx files".to_owned()),
-            policy: Arc::new(policy),
+            policy: policy.into(),
+            asks: AskRoute::Client,
             lock: lock.map(LockFile::new),
             watcher: watcher.map(Arc::new),
         };
         Self {
-            session: GuardSession::new(setup, recorder).expect("the lock can be used"),
+            session: GuardSession::new(setup, recorder.shared()).expect("the lock can be used"),
             found,
             next: 1,
         }
