@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use proofhouse_detect::{ScanSession, TraceMessage, UNPARSED};
 use proofhouse_oatf::Direction;
-use proofhouse_protocol::mcp::{McpEra, McpMethod, answer_with_call, content_of_params, era_of};
+use proofhouse_protocol::mcp::{McpEra, McpMethod, McpNotification, answer_with_call, content_of_params, era_of};
 use proofhouse_protocol::rpc::{self, RpcMessage};
 use serde_json::Value;
 
@@ -343,6 +343,9 @@ impl GuardSession {
                 self.client_response(&id, outcome)
             }
             (MessageFrom::Client, RpcMessage::Notification { method, params }) => {
+                if method == McpNotification::Cancelled.as_str() {
+                    self.cancelled(params.get("requestId").unwrap_or(&Value::Null));
+                }
                 self.saw(&method, Some(Direction::Request), content_of_params(Some(&params)));
                 OneMessage::Pass
             }
@@ -357,6 +360,13 @@ impl GuardSession {
                 OneMessage::Pass
             }
         }
+    }
+
+    /// The client waits no longer for an answer.
+    fn cancelled(&mut self, id: &Value) {
+        self.open.detach_one(self.exchange, id);
+        let key = open_calls::key(id);
+        self.asks.retain(|_, ask| open_calls::key(&ask.call.id) != key);
     }
 
     fn client_request(

@@ -87,10 +87,21 @@ impl OpenCalls {
         keys.iter().filter_map(|key| self.open.remove(key)).collect()
     }
 
+    /// The client waits no longer for one; an answer may still come.
+    pub(super) fn detach_one(&mut self, exchange: u64, id: &Value) {
+        if let Some(call) = self.open.remove(&(exchange, key(id))) {
+            self.keep_detached([call]);
+        }
+    }
+
     /// The exchange ended; answers may come in another one.
     pub(super) fn detach(&mut self, exchange: u64) {
         let ended = self.take_exchange(exchange);
-        self.detached.extend(ended);
+        self.keep_detached(ended);
+    }
+
+    fn keep_detached(&mut self, calls: impl IntoIterator<Item = PendingCall>) {
+        self.detached.extend(calls);
         while self.detached.len() > MAX_DETACHED {
             self.detached.pop_front();
         }

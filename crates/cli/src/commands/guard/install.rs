@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use proofhouse_guard::install::{GuardCommandLine, KnownClient, Uninstalled, install, uninstall};
+use proofhouse_guard::install::{GuardCommandLine, ConfiguredClient, Uninstalled, install, uninstall};
 use proofhouse_guard::{pins, read_policy};
 
 use super::cannot;
@@ -73,9 +73,9 @@ pub(super) struct GuardUninstall {
 impl ConfigChoice {
     fn path(self) -> PathBuf {
         let client = self.client.map(|client| match client {
-            ClientOption::ClaudeCode => KnownClient::ClaudeCode,
-            ClientOption::Cursor => KnownClient::Cursor,
-            ClientOption::Vscode => KnownClient::VsCode,
+            ClientOption::ClaudeCode => ConfiguredClient::ClaudeCode,
+            ClientOption::Cursor => ConfiguredClient::Cursor,
+            ClientOption::Vscode => ConfiguredClient::VsCode,
         });
         let file = client.map(|client| client.project_file(Path::new("")));
         file.or(self.file).unwrap_or_default()
