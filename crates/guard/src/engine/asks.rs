@@ -88,7 +88,10 @@ impl GuardSession {
     }
 
     fn question(&self, ask: &HeldAsk) -> String {
-        let shown: String = printable_line(&ask.arguments.to_string()).chars().take(SHOWN).collect();
+        let shown: String = printable_line(&ask.arguments.to_string())
+            .chars()
+            .take(SHOWN)
+            .collect();
         let mut text = format!(
             "Proofhouse guard: allow the call of `{}` on the server `{}`? {} Arguments: {shown}",
             printable_line(ask.call.item()),
@@ -98,7 +101,10 @@ impl GuardSession {
         for hit in &ask.taint.untrusted {
             let words = printable_line(&hit.words);
             let origin = printable_line(&hit.origin);
-            text.push_str(&format!(" `{}` comes from {origin}: {words}.", printable_line(&hit.path)));
+            text.push_str(&format!(
+                " `{}` comes from {origin}: {words}.",
+                printable_line(&hit.path)
+            ));
         }
         text
     }
@@ -127,10 +133,9 @@ impl GuardSession {
         match self.settled(ask, allowed) {
             OneMessage::Actions(actions) => actions,
             OneMessage::Answer(answer) => vec![GuardAction::ToClient(rpc::to_text(&answer))],
-            OneMessage::Pass
-            | OneMessage::Drop
-            | OneMessage::Replace(_)
-            | OneMessage::Hold(_) => Vec::new(),
+            OneMessage::Pass | OneMessage::Drop | OneMessage::Replace(_) | OneMessage::Hold(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -139,7 +144,11 @@ impl GuardSession {
             return OneMessage::Actions(self.deny(ask, "the user said no"));
         }
         let tool = ask.call.item().to_owned();
-        let finding = self.finding(FindingCode::AskAllowed, GuardDecision::Allow, "the user allowed it");
+        let finding = self.finding(
+            FindingCode::AskAllowed,
+            GuardDecision::Allow,
+            "the user allowed it",
+        );
         self.tell(finding.about(&*tool).by(&*ask.rule));
         if let Err(reason) = self.open.check(ask.call.exchange, &ask.call.id) {
             return OneMessage::Answer(refusal(&ask.call, reason));
@@ -161,7 +170,9 @@ impl GuardSession {
         }
         let cancel = rpc::notification(
             McpNotification::Cancelled.as_str(),
-            Some(&json!({"requestId": format!("{PREFIX}{number}"), "reason": "nobody answered in time"})),
+            Some(
+                &json!({"requestId": format!("{PREFIX}{number}"), "reason": "nobody answered in time"}),
+            ),
         );
         actions.push(GuardAction::ToClient(rpc::to_text(&cancel)));
         actions
@@ -172,6 +183,8 @@ impl GuardSession {
         self.tell(finding.about(ask.call.item()).by(ask.rule));
         self.history.refused();
         let message = format!("{} ({why})", ask.message);
-        vec![GuardAction::ToClient(rpc::to_text(&refusal(&ask.call, &message)))]
+        vec![GuardAction::ToClient(rpc::to_text(&refusal(
+            &ask.call, &message,
+        )))]
     }
 }

@@ -37,7 +37,12 @@ impl GuardSession {
     }
 
     /// A result that a model reads.
-    fn judge_content(&mut self, call: &PendingCall, mut result: Value, value: &Value) -> OneMessage {
+    fn judge_content(
+        &mut self,
+        call: &PendingCall,
+        mut result: Value,
+        value: &Value,
+    ) -> OneMessage {
         let item = call.labelled().to_owned();
         self.follow(&call.method, &item, &result);
         let policy = std::sync::Arc::clone(&self.setup.policy);
@@ -49,7 +54,10 @@ impl GuardSession {
             ("call", self.call_value(call, label)),
             ("taint", taint_value(&CallTaint::default(), label)),
             ("history", self.history_value()),
-            ("result", json!({"text": text_of(&result), "is_error": result.get("isError") == Some(&Value::Bool(true))})),
+            (
+                "result",
+                json!({"text": text_of(&result), "is_error": result.get("isError") == Some(&Value::Bool(true))}),
+            ),
         ];
         let outcome = self.decide(true, &values, &result, call.item());
         let redacted = |mut whole: Value, result: Value| {
@@ -62,12 +70,16 @@ impl GuardSession {
                 let rule = outcome.rule.and_then(|number| policy.rules.get(number));
                 match rule.map(|rule| rule.redact(&mut result)) {
                     Some(Ok(())) => redacted(with_id(value, call), result),
-                    _ => OneMessage::Answer(refusal(call, "what should be taken out of the result could not be")),
+                    _ => OneMessage::Answer(refusal(
+                        call,
+                        "what should be taken out of the result could not be",
+                    )),
                 }
             }
-            GuardDecision::Ask | GuardDecision::Block => {
-                OneMessage::Answer(refusal(call, &format!("the result was withheld: {}", outcome.message)))
-            }
+            GuardDecision::Ask | GuardDecision::Block => OneMessage::Answer(refusal(
+                call,
+                &format!("the result was withheld: {}", outcome.message),
+            )),
         }
     }
 

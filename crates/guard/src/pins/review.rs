@@ -22,9 +22,10 @@ impl OfferedChanges {
     #[must_use]
     pub fn value(&self) -> Value {
         let changes = self.changes.iter().map(|change| {
-            let differences = change.differences.iter().map(
-                |one| json!({"path": one.path, "before": one.before, "after": one.after}),
-            );
+            let differences = change
+                .differences
+                .iter()
+                .map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
             json!({
                 "what": change.noun,
                 "name": change.name,
@@ -125,7 +126,10 @@ pub fn diff_lines(change: &PinChange) -> Vec<String> {
                 Some(value) => value.to_string(),
                 None => continue,
             };
-            lines.extend(text.lines().map(|line| format!("  {mark} {}", visible(line))));
+            lines.extend(
+                text.lines()
+                    .map(|line| format!("  {mark} {}", visible(line))),
+            );
         }
     }
     lines

@@ -18,7 +18,11 @@ pub(super) static POLICY: TypeSpec = TypeSpec {
     fields: &[
         needed("policy", Kind::Exactly(1), "The version of the format."),
         FieldSpec::optional("name", Kind::SomeText, "What it is called."),
-        FieldSpec::optional("pins", Kind::Type(&PINS), "What happens when definitions change."),
+        FieldSpec::optional(
+            "pins",
+            Kind::Type(&PINS),
+            "What happens when definitions change.",
+        ),
         FieldSpec::optional(
             "tools",
             Kind::list(&Kind::Type(&TOOL)),
@@ -115,17 +119,26 @@ pub(super) static TAINT: TypeSpec = TypeSpec {
     fields: &[
         FieldSpec::optional(
             "budget",
-            Kind::Integer { min: 1024, max: Some(64 << 20) },
+            Kind::Integer {
+                min: 1024,
+                max: Some(64 << 20),
+            },
             "Bytes of results that are remembered for each of untrusted, secret and trusted; the oldest go first. Default: 1048576.",
         ),
         FieldSpec::optional(
             "min_value",
-            Kind::Integer { min: 2, max: Some(256) },
+            Kind::Integer {
+                min: 2,
+                max: Some(256),
+            },
             "How long an argument must be, in characters, to count as a value of a result as a whole. Default: 4.",
         ),
         FieldSpec::optional(
             "min_part",
-            Kind::Integer { min: 8, max: Some(1024) },
+            Kind::Integer {
+                min: 8,
+                max: Some(1024),
+            },
             "How many letters and digits of an argument must stand together in a result to count as a part of it. Default: 16.",
         ),
     ],
@@ -137,7 +150,11 @@ pub(super) static RULE: TypeSpec = TypeSpec {
     name: "PolicyRule",
     doc: "A rule about calls or results.",
     fields: &[
-        needed("id", Kind::Matching("^[A-Za-z0-9][A-Za-z0-9._-]*$"), "What findings call it."),
+        needed(
+            "id",
+            Kind::Matching("^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+            "What findings call it.",
+        ),
         FieldSpec::optional(
             "on",
             Kind::Choice(RULE_SCOPES),
@@ -153,7 +170,11 @@ pub(super) static RULE: TypeSpec = TypeSpec {
             Kind::SomeText,
             "A regular expression (RE2) that a text of the call's arguments or of the result must match.",
         ),
-        needed("decision", Kind::Choice(RULE_DECISIONS), "What happens when it matches."),
+        needed(
+            "decision",
+            Kind::Choice(RULE_DECISIONS),
+            "What happens when it matches.",
+        ),
         FieldSpec::optional(
             "message",
             Kind::SomeText,
@@ -205,7 +226,11 @@ pub(super) static ENFORCE: TypeSpec = TypeSpec {
     doc: "An indicator that may block. It must be of tier `local_action` or `boundary_breach`, look at requests, and be silent on a control.",
     fields: &[
         needed("indicator", Kind::SomeText, "The indicator's id."),
-        FieldSpec::optional("document", Kind::SomeText, "The document's file name, where several have an indicator of this id."),
+        FieldSpec::optional(
+            "document",
+            Kind::SomeText,
+            "The document's file name, where several have an indicator of this id.",
+        ),
         needed(
             "control",
             Kind::SomeText,

@@ -161,7 +161,8 @@ impl HeldTexts {
 
     fn held(&self, number: u64) -> Option<&HeldText> {
         let oldest = self.texts.front()?.number;
-        self.texts.get(usize::try_from(number.checked_sub(oldest)?).ok()?)
+        self.texts
+            .get(usize::try_from(number.checked_sub(oldest)?).ok()?)
     }
 
     /// A whole value that stands in a text as a word or words of its own.
@@ -263,7 +264,10 @@ fn extend(one: &[u8], at: usize, other: &[u8], place: usize, length: usize) -> (
 fn stands_alone(text: &str, at: usize, length: usize) -> bool {
     let before = text[..at].chars().next_back();
     let after = text[at + length..].chars().next();
-    ![before, after].into_iter().flatten().any(char::is_alphanumeric)
+    ![before, after]
+        .into_iter()
+        .flatten()
+        .any(char::is_alphanumeric)
 }
 
 fn significant(text: &str) -> String {

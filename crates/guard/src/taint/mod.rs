@@ -182,7 +182,10 @@ impl TaintTracker {
         let trusted = &mut self.trusted;
         each_text(arguments, &mut |path, text| {
             let is_tainted = |hits: &[TaintHit]| hits.iter().any(|hit| hit.path == path);
-            let is_split = taint.untrusted.iter().any(|hit| hit.form == TaintForm::Split);
+            let is_split = taint
+                .untrusted
+                .iter()
+                .any(|hit| hit.form == TaintForm::Split);
             if !is_split && !is_tainted(&taint.untrusted) && !is_tainted(&taint.secret) {
                 trusted.add("call", TaintForm::Verbatim, text);
             }
@@ -290,7 +293,9 @@ impl TaintTracker {
 /// What names somebody or some place in a text, however short it is: addresses, hosts and long numbers.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '@' | '.' | '-' | '_' | '+');
-    let words = text.split(move |c| !is_part(c)).map(|word| word.trim_matches('.'));
+    let words = text
+        .split(move |c| !is_part(c))
+        .map(|word| word.trim_matches('.'));
     words.filter(|word| {
         let has_name = word.contains('@') || word.contains('.');
         let letters = word.chars().filter(|c| c.is_alphanumeric()).count();
