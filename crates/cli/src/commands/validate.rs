@@ -13,7 +13,7 @@ use crate::input::{FileInput, Inputs, Unreadable};
 use crate::output::{CommandError, ProgressLine, StdoutData};
 use crate::report::FindingFormat;
 
-/// Check files for errors: threat documents, manifests, labelled cases and proofhouse.yaml
+/// Check files for errors: threat documents, manifests, labelled cases, guard policies and proofhouse.yaml
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \

@@ -1,0 +1,270 @@
+//! Calls of tools on their way to the server: pins, taint, rules.
+
+use proofhouse_expr::Variables;
+use serde_json::{Value, json};
+
+use super::answers::refusal;
+use super::asks::HeldAsk;
+use super::open_calls::PendingCall;
+use super::{GuardSession, OneMessage};
+use crate::finding::{FindingCode, GuardDecision};
+use crate::pins::PinKind;
+use crate::policy::{PolicyRule, ToolLabel};
+use crate::taint::{CallTaint, TaintHit, TaintLabel};
+
+/// What the rules say about a message.
+pub(super) struct RuleOutcome {
+    pub(super) decision: GuardDecision,
+    /// The rule, by its number in the policy.
+    pub(super) rule: Option<usize>,
+    /// What the model is told.
+    pub(super) message: String,
+}
+
+impl GuardSession {
+    /// Judges a call. One that is sent now is returned, to be remembered until its answer comes.
+    pub(super) fn judge_call(
+        &mut self,
+        call: PendingCall,
+        value: &Value,
+    ) -> Result<(OneMessage, PendingCall), OneMessage> {
+        let tool = call.item().to_owned();
+        if let Some(reason) = self.is_withheld(&tool) {
+            let finding = self.finding(FindingCode::WithheldCall, GuardDecision::Block, &reason);
+            self.tell(finding.about(&*tool));
+            self.history.refused();
+            return Err(OneMessage::Answer(refusal(&call, &reason)));
+        }
+        let arguments = call.params.get("arguments").cloned().unwrap_or_default();
+        let taint = self.taint.look(&arguments);
+        let policy = std::sync::Arc::clone(&self.setup.policy);
+        let label = policy.label(&self.setup.server, &tool);
+        let values = [
+            ("call", self.call_value(&call, label)),
+            ("taint", taint_value(&taint, label)),
+            ("history", self.history_value()),
+        ];
+        let outcome = self.decide(false, &values, &arguments, &tool);
+        let rule = outcome.rule.and_then(|number| policy.rules.get(number));
+        match outcome.decision {
+            GuardDecision::Allow | GuardDecision::Log => {
+                self.passes(&tool, &arguments, &taint);
+                Ok((OneMessage::Pass, call))
+            }
+            GuardDecision::Redact => match redact_call(value, rule, &taint) {
+                Some(redacted) => {
+                    self.history.passed(&tool);
+                    let mut redacted = redacted;
+                    redacted["id"] = call.id.clone();
+                    Ok((OneMessage::Replace(redacted), call))
+                }
+                None => {
+                    self.history.refused();
+                    let reason = "what should be taken out of it could not be";
+                    Err(OneMessage::Answer(refusal(&call, reason)))
+                }
+            },
+            GuardDecision::Ask => Err(OneMessage::Hold(Box::new(HeldAsk {
+                rule: rule.map(|rule| rule.id.clone()).unwrap_or_default(),
+                message: outcome.message,
+                arguments,
+                taint,
+                line: String::new(),
+                call,
+            }))),
+            GuardDecision::Block => {
+                self.history.refused();
+                Err(OneMessage::Answer(refusal(&call, &outcome.message)))
+            }
+        }
+    }
+
+    /// A call goes to the server.
+    pub(super) fn passes(&mut self, tool: &str, arguments: &Value, taint: &CallTaint) {
+        self.history.passed(tool);
+        self.taint.remember_own(arguments, taint);
+    }
+
+    /// Why a tool must not be called, if so.
+    fn is_withheld(&self, tool: &str) -> Option<String> {
+        self.setup.lock.as_ref()?;
+        let pins = &self.setup.policy.pins;
+        let withheld = self.withheld.get(&PinKind::Tool);
+        // Clients call what they saw in an earlier session, too.
+        let is_unapproved = match &self.pinned_tools {
+            Some(pinned) => pins.on_change == GuardDecision::Block && !pinned.contains(tool),
+            None => !pins.records_first_use,
+        };
+        let is_withheld = withheld.is_some_and(|withheld| withheld.contains(tool));
+        (is_withheld || is_unapproved).then(|| {
+            "the definition of this tool is not approved; run `proofhouse guard approve` to look at it".to_owned()
+        })
+    }
+
+    /// The rules, in order: the first that matches decides.
+    pub(super) fn decide(
+        &mut self,
+        is_about_results: bool,
+        values: &[(&str, Value)],
+        texts: &Value,
+        item: &str,
+    ) -> RuleOutcome {
+        let mut variables = Variables::new();
+        for (name, value) in values {
+            variables.bind(name, value);
+        }
+        let policy = std::sync::Arc::clone(&self.setup.policy);
+        let rules = policy.rules.iter().enumerate();
+        let mut logged = RuleOutcome {
+            decision: GuardDecision::Allow,
+            rule: None,
+            message: String::new(),
+        };
+        for (number, rule) in rules.filter(|(_, rule)| rule.is_about_results == is_about_results) {
+            let (code, decision, message) = match rule.matches(&variables, texts) {
+                Ok(false) => continue,
+                Ok(true) => (FindingCode::RuleMatched, rule.decision, told(rule)),
+                Err(error) => {
+                    let decision = if rule.fails_open {
+                        GuardDecision::Log
+                    } else {
+                        GuardDecision::Block
+                    };
+                    let message = format!("the rule `{}` could not be evaluated", rule.id);
+                    let finding =
+                        self.finding(FindingCode::RuleFailed, decision, error.to_string());
+                    self.tell(finding.about(item).by(&*rule.id));
+                    if rule.fails_open {
+                        continue;
+                    }
+                    return RuleOutcome {
+                        decision,
+                        rule: Some(number),
+                        message,
+                    };
+                }
+            };
+            let path = values.iter().find(|(name, _)| *name == "taint");
+            let path = path.and_then(|(_, taint)| taint.pointer("/untrusted/0/path")?.as_str());
+            let mut finding = self
+                .finding(code, decision, &message)
+                .about(item)
+                .by(&*rule.id);
+            finding.path = path.map(str::to_owned);
+            self.tell(finding);
+            match decision {
+                GuardDecision::Log => logged.decision = GuardDecision::Log,
+                GuardDecision::Allow
+                | GuardDecision::Redact
+                | GuardDecision::Ask
+                | GuardDecision::Block => {
+                    return RuleOutcome {
+                        decision,
+                        rule: Some(number),
+                        message,
+                    };
+                }
+            }
+        }
+        logged
+    }
+
+    /// The call as expressions see it.
+    pub(super) fn call_value(&self, call: &PendingCall, label: Option<&ToolLabel>) -> Value {
+        let annotations = self.annotations.get(call.item());
+        json!({
+            "server": self.setup.server,
+            "method": call.method,
+            "tool": call.labelled(),
+            "arguments": call.params.get("arguments").cloned().unwrap_or_else(|| json!({})),
+            "effects": label.map(|label| label.effects.as_slice()).unwrap_or_default(),
+            "returns": label.and_then(|label| label.returns).map_or("", TaintLabel::as_str),
+            "annotations": annotations.cloned().unwrap_or_else(|| json!({})),
+        })
+    }
+
+    pub(super) fn history_value(&self) -> Value {
+        self.history.value(
+            self.taint.has_seen(TaintLabel::Untrusted),
+            self.taint.has_seen(TaintLabel::Secret),
+        )
+    }
+}
+
+/// What the model is told.
+fn told(rule: &PolicyRule) -> String {
+    let message = rule.message.clone();
+    message.unwrap_or_else(|| format!("the rule `{}` of the policy matches", rule.id))
+}
+
+/// Taint as expressions see it.
+pub(super) fn taint_value(taint: &CallTaint, label: Option<&ToolLabel>) -> Value {
+    let hits = |hits: &[TaintHit]| -> Value {
+        hits.iter()
+            .map(|hit| {
+                json!({
+                    "path": hit.path,
+                    "form": hit.form.as_str(),
+                    "origin": hit.origin,
+                    "words": hit.words,
+                    "decides": label.is_none_or(|label| label.is_decided_by(&hit.path)),
+                })
+            })
+            .collect()
+    };
+    json!({
+        "untrusted": hits(&taint.untrusted),
+        "secret": hits(&taint.secret),
+        "complete": taint.is_complete,
+    })
+}
+
+/// The call without what the rule's pattern matches, or without the tainted arguments where it has none.
+fn redact_call(value: &Value, rule: Option<&PolicyRule>, taint: &CallTaint) -> Option<Value> {
+    let rule = rule?;
+    let mut value = value.clone();
+    let arguments = value.pointer_mut("/params/arguments")?;
+    if rule.pattern.is_some() {
+        rule.redact(arguments).ok()?;
+        return Some(value);
+    }
+    // Half of a value that is split over arguments would stay.
+    let hits = || taint.untrusted.iter().chain(&taint.secret);
+    if hits().any(|hit| hit.form == crate::taint::TaintForm::Split) || hits().count() == 0 {
+        return None;
+    }
+    for hit in hits() {
+        replace_at(arguments, &hit.path)?;
+    }
+    Some(value)
+}
+
+/// Takes out the text at a path such as `files[0].path`.
+fn replace_at(value: &mut Value, path: &str) -> Option<()> {
+    fn walk(value: &mut Value, path: &mut String, wanted: &str) -> bool {
+        if path == wanted && matches!(value, Value::String(_) | Value::Number(_)) {
+            *value = Value::from(proofhouse_detect::REDACTED);
+            return true;
+        }
+        let length = path.len();
+        let mut step = |value: &mut Value, segment: &str| {
+            path.push_str(segment);
+            let found = walk(value, path, wanted);
+            path.truncate(length);
+            found
+        };
+        match value {
+            Value::Array(items) => {
+                let mut items = items.iter_mut().enumerate();
+                items.any(|(index, item)| step(item, &format!("[{index}]")))
+            }
+            Value::Object(members) => {
+                let dot = if length == 0 { "" } else { "." };
+                let mut members = members.iter_mut();
+                members.any(|(key, item)| step(item, &format!("{dot}{key}")))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    walk(value, &mut String::new(), path).then_some(())
+}

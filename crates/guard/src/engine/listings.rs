@@ -1,0 +1,381 @@
+//! Definitions on their way to the client: compared with the lock, looked at, recorded, and withheld where they must be.
+
+use std::collections::BTreeSet;
+
+use proofhouse_source::printable_line;
+use serde_json::{Value, json};
+
+use super::open_calls::PendingCall;
+use super::results::{unjudged, with_id};
+use super::{GuardSession, OneMessage};
+use crate::finding::{FindingCode, GuardDecision, GuardFinding};
+use crate::pins::{
+    Lock, LockFile, LockFileError, PinChange, PinKind, ServerPins, by_name, changes_of_item,
+    changes_of_text, hidden_text, inspect,
+};
+
+/// How many definitions of one kind a server may have.
+const MAX_ITEMS: usize = 10_000;
+
+/// What was listed of a kind so far, page by page.
+#[derive(Debug, Default)]
+pub(super) struct PinnedListing {
+    items: Vec<Value>,
+    has_changes: bool,
+}
+
+impl GuardSession {
+    /// A list is asked for; without a cursor, from its start.
+    pub(super) fn begin_listing(&mut self, kind: PinKind, params: &Value) {
+        if params.get("cursor").is_none_or(Value::is_null) {
+            self.listings.insert(kind, PinnedListing::default());
+        }
+    }
+
+    pub(super) fn judge_listing(
+        &mut self,
+        call: &PendingCall,
+        kind: PinKind,
+        result: Value,
+        value: &Value,
+    ) -> OneMessage {
+        let Some(items) = result.get(kind.key()).and_then(Value::as_array) else {
+            return OneMessage::Pass;
+        };
+        if kind == PinKind::Tool {
+            self.note_annotations(items);
+        }
+        let Some(file) = self.setup.lock.clone() else {
+            return OneMessage::Pass;
+        };
+        let lock = match file.read() {
+            Ok(lock) => lock,
+            Err(error) => return self.lock_failed(call, &error),
+        };
+        let is_last = result.get("nextCursor").is_none_or(Value::is_null);
+        match self.compare(kind, items, &lock, is_last) {
+            Ok(withheld) => {
+                if let Err(error) = self.keep(&file, &lock, kind, is_last) {
+                    return self.lock_failed(call, &error);
+                }
+                if withheld.is_empty() {
+                    return OneMessage::Pass;
+                }
+                let kept = items.iter().enumerate();
+                let kept = kept.filter(|(index, _)| !withheld.contains(index));
+                let mut answer = with_id(value, call);
+                answer["result"][kind.key()] = kept.map(|(_, item)| item.clone()).collect();
+                OneMessage::Replace(answer)
+            }
+            Err(reason) => unjudged(call, reason),
+        }
+    }
+
+    /// Compares a page with the lock. Returns which of its items must not pass, by their numbers.
+    fn compare(
+        &mut self,
+        kind: PinKind,
+        page: &[Value],
+        lock: &Lock,
+        is_last: bool,
+    ) -> Result<BTreeSet<usize>, &'static str> {
+        let server = self.setup.server.clone();
+        let pinned = lock.servers.get(&server).and_then(|pins| pins.listed(kind));
+        let policy = self.setup.policy.pins.clone();
+        let listing = self.listings.entry(kind).or_default();
+        let before = listing.items.len();
+        if before + page.len() > MAX_ITEMS {
+            return Err("the server lists more definitions than can be judged");
+        }
+        listing.items.extend_from_slice(page);
+        let all = listing.items.clone();
+        let mut told: Vec<GuardFinding> = Vec::new();
+        let mut withheld_items: BTreeSet<usize> = BTreeSet::new();
+        let mut withheld_names: BTreeSet<String> = BTreeSet::new();
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let mut approved: BTreeSet<usize> = BTreeSet::new();
+        for (index, item) in all.iter().enumerate() {
+            let key = unique_name(kind, index, item, &mut seen);
+            if index < before {
+                continue;
+            }
+            let one = by_name(kind, std::slice::from_ref(item))
+                .into_values()
+                .next();
+            let change = match pinned {
+                Some(pinned) => changes_of_item(kind, &key, pinned.get(&key), one.as_ref())
+                    .map(|change| (change, policy.on_change)),
+                None if policy.records_first_use => None,
+                None => changes_of_item(kind, &key, None, one.as_ref())
+                    .map(|change| (change, GuardDecision::Block)),
+            };
+            match change {
+                Some((change, decision)) => {
+                    told.push(self.pin_finding(&change, decision));
+                    if decision == GuardDecision::Block {
+                        withheld_items.insert(index - before);
+                        withheld_names.extend(kind.name_of(item).map(str::to_owned));
+                    }
+                }
+                // What somebody approved was looked at.
+                None if pinned.is_some() => {
+                    approved.insert(index);
+                }
+                None => {}
+            }
+        }
+        let approved_names: BTreeSet<&str> = approved
+            .iter()
+            .filter_map(|index| kind.name_of(&all[*index]))
+            .collect();
+        for found in inspect(kind, &server, &all, lock) {
+            let decision = match found.code {
+                FindingCode::HiddenText | FindingCode::DuplicateName => policy.on_hidden,
+                FindingCode::LookalikeName => policy.on_lookalike,
+                _ => policy.on_shadow,
+            };
+            let on_page: Vec<usize> = (before..all.len())
+                .filter(|index| name_or_number(kind, *index, &all[*index]) == found.name)
+                .collect();
+            if on_page.is_empty() || approved_names.contains(found.name.as_str()) {
+                continue;
+            }
+            let mut finding = self
+                .finding(found.code, decision, found.message)
+                .about(&*found.name);
+            finding.path = found.path;
+            told.push(finding);
+            if decision == GuardDecision::Block {
+                withheld_items.extend(on_page.iter().map(|index| index - before));
+                withheld_names.insert(found.name);
+            }
+        }
+        if let (true, Some(pinned)) = (is_last, pinned) {
+            for name in pinned.keys().filter(|name| !seen.contains(*name)) {
+                if let Some(change) = changes_of_item(kind, name, pinned.get(name), None) {
+                    told.push(self.pin_finding(&change, GuardDecision::Log));
+                }
+            }
+        }
+        // All of one name go together: a call could mean any of them.
+        for (index, item) in page.iter().enumerate() {
+            if kind
+                .name_of(item)
+                .is_some_and(|name| withheld_names.contains(name))
+            {
+                withheld_items.insert(index);
+            }
+        }
+        let has_changes = told
+            .iter()
+            .any(|finding| finding.code != FindingCode::ShadowedName);
+        if let Some(listing) = self.listings.get_mut(&kind) {
+            listing.has_changes |= has_changes;
+        }
+        let names = self.withheld.entry(kind).or_default();
+        if before == 0 {
+            names.clear();
+        }
+        names.extend(withheld_names);
+        for finding in told {
+            self.tell(finding);
+        }
+        Ok(withheld_items)
+    }
+
+    /// Writes down what was listed: as pins the first time, as an offer where it differs.
+    fn keep(
+        &mut self,
+        file: &LockFile,
+        lock: &Lock,
+        kind: PinKind,
+        is_last: bool,
+    ) -> Result<(), LockFileError> {
+        if !is_last {
+            return Ok(());
+        }
+        let Some(listing) = self.listings.remove(&kind) else {
+            return Ok(());
+        };
+        let server = self.setup.server.clone();
+        let origin = self.setup.origin.clone();
+        let pins = lock.servers.get(&server);
+        if kind == PinKind::Tool {
+            self.pinned_tools = tools_of(lock, &server);
+        }
+        let is_known = pins.is_some_and(|pins| pins.listed(kind).is_some());
+        let offered = by_name(kind, &listing.items);
+        if !is_known && self.setup.policy.pins.records_first_use {
+            let withheld = self.withheld.get(&kind).cloned().unwrap_or_default();
+            let passed = listing.items.iter();
+            let passed = passed.filter(|item| {
+                kind.name_of(item)
+                    .is_none_or(|name| !withheld.contains(name))
+            });
+            let passed: Vec<Value> = passed.cloned().collect();
+            let named = by_name(kind, &passed);
+            let message = format!(
+                "recorded {} in {}",
+                count(named.len(), kind),
+                file.path().display()
+            );
+            let lock = file.update(|lock| {
+                let pins = lock.servers.entry(server.clone()).or_default();
+                pins.origin = pins.origin.take().or(origin.clone());
+                pins.items.insert(kind, named);
+            })?;
+            if kind == PinKind::Tool {
+                self.pinned_tools = tools_of(&lock, &server);
+            }
+            self.tell(self.finding(FindingCode::PinRecorded, GuardDecision::Log, message));
+        }
+        if listing.has_changes {
+            file.pending().update(|pending| {
+                let pins = pending.servers.entry(server).or_default();
+                pins.origin = origin;
+                pins.items.insert(kind, offered);
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn judge_instructions(
+        &mut self,
+        call: &PendingCall,
+        result: &Value,
+        value: &Value,
+    ) -> OneMessage {
+        let Some(file) = self.setup.lock.clone() else {
+            return OneMessage::Pass;
+        };
+        let now = result
+            .get("instructions")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        match self.compare_instructions(&file, now) {
+            Ok(GuardDecision::Block) => {
+                let mut answer = with_id(value, call);
+                if let Some(result) = answer["result"].as_object_mut() {
+                    result.remove("instructions");
+                }
+                OneMessage::Replace(answer)
+            }
+            Ok(_) => OneMessage::Pass,
+            Err(error) => self.lock_failed(call, &error),
+        }
+    }
+
+    fn compare_instructions(
+        &mut self,
+        file: &LockFile,
+        now: &str,
+    ) -> Result<GuardDecision, LockFileError> {
+        let policy = self.setup.policy.pins.clone();
+        let server = self.setup.server.clone();
+        let lock = file.read()?;
+        let pinned = lock
+            .servers
+            .get(&server)
+            .and_then(|pins| pins.instructions.clone());
+        let (mut decision, mut offers) = (GuardDecision::Allow, false);
+        let change = match &pinned {
+            Some(before) => changes_of_text("instructions", before, now)
+                .map(|change| (change, policy.on_change)),
+            None if policy.records_first_use => None,
+            None => changes_of_text("instructions", "", now)
+                .map(|change| (change, GuardDecision::Block)),
+        };
+        let is_approved = pinned.as_deref() == Some(now);
+        if let Some((change, chosen)) = change {
+            self.tell(self.pin_finding(&change, chosen));
+            (decision, offers) = (chosen, true);
+        }
+        if let (false, Some((_, c))) = (is_approved, hidden_text(&json!(now))) {
+            let message = format!(
+                "the instructions have the hidden character U+{:04X}",
+                u32::from(c)
+            );
+            self.tell(self.finding(FindingCode::HiddenText, policy.on_hidden, message));
+            (decision, offers) = (decision.max(policy.on_hidden), true);
+        }
+        let origin = self.setup.origin.clone();
+        let set = |lock: &mut Lock| {
+            let pins: &mut ServerPins = lock.servers.entry(server).or_default();
+            pins.origin = pins.origin.take().or(origin);
+            pins.instructions = Some(now.to_owned());
+        };
+        if offers {
+            file.pending().update(set)?;
+        } else if pinned.is_none() && policy.records_first_use {
+            file.update(set)?;
+        }
+        Ok(decision)
+    }
+
+    /// Without the lock nothing can be compared, so nothing passes that should be.
+    fn lock_failed(&mut self, call: &PendingCall, error: &LockFileError) -> OneMessage {
+        let message = printable_line(&error.to_string());
+        self.tell(self.finding(FindingCode::PinFailed, GuardDecision::Block, &message));
+        unjudged(
+            call,
+            &format!("the definitions could not be compared with the lock: {message}"),
+        )
+    }
+
+    fn pin_finding(&self, change: &PinChange, decision: GuardDecision) -> GuardFinding {
+        let mut finding = self.finding(change.code, decision, change.to_string());
+        finding.item = Some(if change.name.is_empty() {
+            change.noun.to_owned()
+        } else {
+            change.name.clone()
+        });
+        let first = change.differences.first();
+        finding.path = first
+            .map(|difference| difference.path.clone())
+            .filter(|path| !path.is_empty());
+        finding
+    }
+
+    fn note_annotations(&mut self, items: &[Value]) {
+        for item in items {
+            if let (Some(name), Some(annotations)) =
+                (PinKind::Tool.name_of(item), item.get("annotations"))
+                && self.annotations.len() < MAX_ITEMS
+            {
+                self.annotations
+                    .insert(name.to_owned(), annotations.clone());
+            }
+        }
+    }
+}
+
+/// The tools that a lock has for a server, if it has a list of them.
+pub(super) fn tools_of(lock: &Lock, server: &str) -> Option<BTreeSet<String>> {
+    let tools = lock.servers.get(server)?.listed(PinKind::Tool)?;
+    Some(tools.keys().cloned().collect())
+}
+
+fn count(number: usize, kind: PinKind) -> String {
+    format!(
+        "{number} {}{}",
+        kind.noun(),
+        if number == 1 { "" } else { "s" }
+    )
+}
+
+fn name_or_number(kind: PinKind, index: usize, item: &Value) -> String {
+    let name = kind.name_of(item).map(str::to_owned);
+    name.unwrap_or_else(|| format!("#{}", index + 1))
+}
+
+/// The key that an item has among all that were listed; see [`by_name`].
+fn unique_name(kind: PinKind, index: usize, item: &Value, seen: &mut BTreeSet<String>) -> String {
+    let name = name_or_number(kind, index, item);
+    let mut key = name.clone();
+    let mut number = 1;
+    while !seen.insert(key.clone()) {
+        number += 1;
+        key = format!("{name} #{number}");
+    }
+    key
+}

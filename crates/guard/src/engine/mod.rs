@@ -1,0 +1,586 @@
+//! The engine: judges the messages of one session between a client and a server, without knowing how they travel.
+//!
+//! It is a machine without input and output of its own: a message goes in, and out comes whether it passes or what is
+//! to be sent instead. Pins and what was seen are written to files; everything else stays in memory, within bounds.
+
+mod answers;
+mod asks;
+mod calls;
+mod history;
+mod listings;
+mod open_calls;
+mod results;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use proofhouse_detect::{ScanSession, TraceMessage, UNPARSED};
+use proofhouse_oatf::Direction;
+use proofhouse_protocol::mcp::{
+    McpEra, McpMethod, McpNotification, answer_with_call, content_of_params, era_of,
+};
+use proofhouse_protocol::rpc::{self, RpcMessage};
+use serde_json::Value;
+
+pub use answers::BLOCKED;
+pub use watch::{WatchError, Watcher};
+
+use crate::finding::{FindingCode, GuardDecision, GuardFinding};
+use crate::pins::{LockFile, LockFileError, PinKind};
+use crate::policy::Policy;
+use crate::record::{GuardRecorder, SharedRecorder};
+use crate::taint::TaintTracker;
+use asks::HeldAsk;
+use history::GuardHistory;
+use listings::PinnedListing;
+use open_calls::{OpenCalls, PendingCall};
+
+/// What a session is about.
+#[derive(Debug)]
+pub struct GuardSetup {
+    /// The name of the server, as the client's configuration has it.
+    pub server: String,
+    /// How it is started or reached, for those who review the lock.
+    pub origin: Option<String>,
+    /// What is allowed.
+    pub policy: Arc<Policy>,
+    /// Where pins are kept; without it, there are none.
+    pub lock: Option<LockFile>,
+    /// Indicators that watch.
+    pub watcher: Option<Arc<Watcher>>,
+    /// Who is asked.
+    pub asks: AskRoute,
+}
+
+/// Who is asked about a call that a rule does not decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskRoute {
+    /// The user of the client, through the elicitation of MCP.
+    Client,
+    /// A person whom the proxy reaches; it gets [`GuardAction::Question`].
+    Person,
+    /// Nobody: every ask is a denial.
+    Nobody,
+}
+
+/// Who sent a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageFrom {
+    /// The client: the agent that is guarded.
+    Client,
+    /// Its server.
+    Server,
+}
+
+/// What becomes of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Passage {
+    /// It passes as it is.
+    Pass,
+    /// It does not; this is done instead.
+    Instead(Vec<GuardAction>),
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GuardAction {
+    /// Send a message to the server.
+    ToServer(String),
+    /// Send a message to the client.
+    ToClient(String),
+    /// Ask a person, and call [`GuardSession::answer`].
+    Question {
+        /// The ask.
+        number: u64,
+        /// What to ask.
+        text: String,
+    },
+    /// Wait for the answer to this ask, and call [`GuardSession::expire`] when the policy's time is over.
+    Await(u64),
+}
+
+/// What becomes of one message of a line.
+enum OneMessage {
+    Pass,
+    /// It goes nowhere.
+    Drop,
+    /// Another one goes in its place.
+    Replace(Value),
+    /// It does not pass, and its sender's client gets this.
+    Answer(Value),
+    /// It is held until somebody answers.
+    Hold(Box<HeldAsk>),
+    /// It goes nowhere, and these follow from it.
+    Actions(Vec<GuardAction>),
+}
+
+/// One session.
+pub struct GuardSession {
+    setup: GuardSetup,
+    recorder: SharedRecorder,
+    scan: Option<ScanSession<'static>>,
+    taint: TaintTracker,
+    history: GuardHistory,
+    open: OpenCalls,
+    /// The methods of requests of the server, by id.
+    asked_by_server: HashMap<String, String>,
+    listings: BTreeMap<PinKind, PinnedListing>,
+    withheld: BTreeMap<PinKind, BTreeSet<String>>,
+    /// The tools that the lock has for this server, if it has any list of them.
+    pinned_tools: Option<BTreeSet<String>>,
+    /// What tools say of themselves, for rules.
+    annotations: HashMap<String, Value>,
+    asks: BTreeMap<u64, HeldAsk>,
+    next_ask: u64,
+    can_ask: bool,
+    sequence: u64,
+    /// The exchange of the message that is judged.
+    exchange: u64,
+}
+
+/// How many requests of a server may be open.
+const MAX_ASKED_BY_SERVER: usize = 1000;
+
+impl GuardSession {
+    /// A session that has seen nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the lock is there and cannot be used: the guard then guards nothing, and must not look as
+    /// if it did.
+    pub fn new(setup: GuardSetup, recorder: SharedRecorder) -> Result<Self, LockFileError> {
+        let pinned_tools = match &setup.lock {
+            Some(file) => listings::tools_of(&file.read()?, &setup.server),
+            None => None,
+        };
+        let scan = setup.watcher.as_ref().map(|watcher| watcher.session());
+        Ok(Self {
+            taint: TaintTracker::new(setup.policy.taint),
+            setup,
+            recorder,
+            scan,
+            history: GuardHistory::default(),
+            open: OpenCalls::default(),
+            asked_by_server: HashMap::new(),
+            listings: BTreeMap::new(),
+            withheld: BTreeMap::new(),
+            pinned_tools,
+            annotations: HashMap::new(),
+            asks: BTreeMap::new(),
+            next_ask: 1,
+            can_ask: false,
+            sequence: 0,
+            exchange: 0,
+        })
+    }
+
+    /// How long an answer is waited for.
+    #[must_use]
+    pub fn ask_timeout(&self) -> std::time::Duration {
+        self.setup.policy.ask_timeout
+    }
+
+    /// Judges one message of an exchange: over HTTP, ids of requests are unique in one exchange only.
+    pub fn judge_in(&mut self, exchange: u64, from: MessageFrom, line: &[u8]) -> Passage {
+        self.exchange = exchange;
+        let passage = self.judge(from, line);
+        self.exchange = 0;
+        passage
+    }
+
+    /// An exchange ended. Answers that are due may come in another one.
+    pub fn exchange_ended(&mut self, exchange: u64) {
+        self.open.detach(exchange);
+    }
+
+    /// An exchange cannot be judged any more: every request of it gets an error.
+    pub fn exchange_failed(&mut self, exchange: u64, why: &str) -> Vec<GuardAction> {
+        let waiting = self.open.take_exchange(exchange);
+        let message = format!("{why}; {} waited for an answer", waiting.len());
+        self.tell(self.finding(FindingCode::ServerEnded, GuardDecision::Log, message));
+        ended(&waiting, why)
+    }
+
+    /// Something that is no message of the protocol does not pass.
+    pub fn refused(&mut self, message: &str) {
+        self.tell(self.finding(FindingCode::Malformed, GuardDecision::Block, message));
+    }
+
+    /// Judges one line: a message, or a batch of them.
+    pub fn judge(&mut self, from: MessageFrom, line: &[u8]) -> Passage {
+        let value: Value = match serde_json::from_slice(line) {
+            Ok(value) => value,
+            Err(error) => return self.malformed(from, line, &error.to_string()),
+        };
+        if let Value::Array(items) = value {
+            return self.batch(from, items, line);
+        }
+        let copy = value.clone();
+        match rpc::of_text(value, line) {
+            Ok(message) => {
+                let one = self.one(from, message, &copy);
+                self.carry_out(from, one, line)
+            }
+            Err(error) => self.malformed(from, line, &error.to_string()),
+        }
+    }
+
+    /// What becomes of a line that is longer than what is judged; `id` is the one it carries, where that could be told.
+    pub fn too_long(
+        &mut self,
+        from: MessageFrom,
+        bytes: u64,
+        id: Option<&Value>,
+    ) -> Vec<GuardAction> {
+        let message =
+            format!("a message of {bytes} bytes is longer than what is judged, so it did not pass");
+        self.tell(GuardFinding::new(
+            FindingCode::TooLong,
+            GuardDecision::Block,
+            &self.setup.server.clone(),
+            message.clone(),
+        ));
+        match (from, id) {
+            (MessageFrom::Client, id) => {
+                let id = id.cloned().unwrap_or_default();
+                let answer = rpc::error(&id, rpc::INVALID_REQUEST, &message, None);
+                vec![GuardAction::ToClient(rpc::to_text(&answer))]
+            }
+            (MessageFrom::Server, Some(id)) => match self.open.take(self.exchange, id) {
+                Some(call) => {
+                    let answer = answers::refusal(&call, &message);
+                    vec![GuardAction::ToClient(rpc::to_text(&answer))]
+                }
+                None => Vec::new(),
+            },
+            (MessageFrom::Server, None) => Vec::new(),
+        }
+    }
+
+    /// The server is gone: every request that waits for it gets an error.
+    pub fn server_ended(&mut self, why: &str) -> Vec<GuardAction> {
+        let open = self.open.take_all();
+        let held = std::mem::take(&mut self.asks).into_values();
+        let waiting: Vec<PendingCall> = open.into_iter().chain(held.map(|ask| ask.call)).collect();
+        if !waiting.is_empty() {
+            let message = format!("{why}; {} waited for an answer", waiting.len());
+            self.tell(self.finding(FindingCode::ServerEnded, GuardDecision::Log, message));
+        }
+        self.flush();
+        ended(&waiting, why)
+    }
+
+    /// Writes out what was recorded.
+    pub fn flush(&mut self) {
+        self.recorder.with(GuardRecorder::flush);
+    }
+
+    fn batch(&mut self, from: MessageFrom, items: Vec<Value>, line: &[u8]) -> Passage {
+        if items.is_empty() || items.len() > answers::MAX_BATCH {
+            return self.malformed(from, line, "a batch is empty or too large");
+        }
+        let (mut passing, mut answers, mut is_same) = (Vec::new(), Vec::new(), true);
+        for item in items {
+            let one = match rpc::from_value(item.clone()) {
+                Ok(message) => self.one(from, message, &item),
+                Err(error) => {
+                    let invalid =
+                        self.malformed(from, item.to_string().as_bytes(), &error.to_string());
+                    answers.extend(match invalid {
+                        Passage::Pass => Vec::new(),
+                        Passage::Instead(actions) => actions,
+                    });
+                    OneMessage::Drop
+                }
+            };
+            match one {
+                OneMessage::Pass => {
+                    passing.push(item);
+                    continue;
+                }
+                OneMessage::Replace(value) => passing.push(value),
+                OneMessage::Answer(value) => {
+                    answers.push(GuardAction::ToClient(rpc::to_text(&value)));
+                }
+                OneMessage::Hold(ask) => {
+                    // A batch is answered as one, so none of it can wait for a person.
+                    answers.extend(self.deny(*ask, "a call in a batch cannot be asked about"));
+                }
+                OneMessage::Actions(actions) => answers.extend(actions),
+                OneMessage::Drop => {}
+            }
+            is_same = false;
+        }
+        if is_same {
+            return Passage::Pass;
+        }
+        if !passing.is_empty() {
+            let text = rpc::to_text(&Value::Array(passing));
+            answers.insert(
+                0,
+                match from {
+                    MessageFrom::Client => GuardAction::ToServer(text),
+                    MessageFrom::Server => GuardAction::ToClient(text),
+                },
+            );
+        }
+        Passage::Instead(answers)
+    }
+
+    fn carry_out(&mut self, from: MessageFrom, one: OneMessage, line: &[u8]) -> Passage {
+        Passage::Instead(match one {
+            OneMessage::Pass => return Passage::Pass,
+            OneMessage::Drop => Vec::new(),
+            OneMessage::Replace(value) => {
+                let text = rpc::to_text(&value);
+                vec![match from {
+                    MessageFrom::Client => GuardAction::ToServer(text),
+                    MessageFrom::Server => GuardAction::ToClient(text),
+                }]
+            }
+            OneMessage::Answer(value) => vec![GuardAction::ToClient(rpc::to_text(&value))],
+            OneMessage::Hold(ask) => self.hold(*ask, line),
+            OneMessage::Actions(actions) => actions,
+        })
+    }
+
+    fn one(&mut self, from: MessageFrom, message: RpcMessage, value: &Value) -> OneMessage {
+        self.sequence = self.recorder.with(GuardRecorder::next_sequence);
+        match (from, message) {
+            (MessageFrom::Client, RpcMessage::Request { id, method, params }) => {
+                self.client_request(id, method, params, value)
+            }
+            (MessageFrom::Client, RpcMessage::Response { id, outcome }) => {
+                self.client_response(&id, outcome)
+            }
+            (MessageFrom::Client, RpcMessage::Notification { method, params }) => {
+                if method == McpNotification::Cancelled.as_str() {
+                    self.cancelled(params.get("requestId").unwrap_or(&Value::Null));
+                }
+                self.saw(
+                    &method,
+                    Some(Direction::Request),
+                    content_of_params(Some(&params)),
+                );
+                OneMessage::Pass
+            }
+            (MessageFrom::Server, RpcMessage::Response { id, outcome }) => {
+                self.server_response(&id, outcome, value)
+            }
+            (MessageFrom::Server, RpcMessage::Request { id, method, params }) => {
+                self.server_request(&id, &method, &params)
+            }
+            (MessageFrom::Server, RpcMessage::Notification { method, params }) => {
+                self.saw(
+                    &method,
+                    Some(Direction::Request),
+                    content_of_params(Some(&params)),
+                );
+                OneMessage::Pass
+            }
+        }
+    }
+
+    /// The client waits no longer for an answer.
+    fn cancelled(&mut self, id: &Value) {
+        self.open.detach_one(self.exchange, id);
+        let key = open_calls::key(id);
+        self.asks
+            .retain(|_, ask| open_calls::key(&ask.call.id) != key);
+    }
+
+    fn client_request(
+        &mut self,
+        id: Value,
+        method: String,
+        params: Value,
+        value: &Value,
+    ) -> OneMessage {
+        let content = content_of_params(Some(&params));
+        let enforced = self.saw(&method, Some(Direction::Request), content);
+        let is_modern = era_of(&method, &params, None) == McpEra::Modern;
+        if method == McpMethod::Initialize.as_str() {
+            self.can_ask = params
+                .pointer("/capabilities/elicitation")
+                .is_some_and(Value::is_object);
+        }
+        let call = PendingCall {
+            exchange: self.exchange,
+            id,
+            method,
+            params,
+            is_modern,
+        };
+        if let Err(reason) = self.open.check(self.exchange, &call.id) {
+            let finding = self.finding(FindingCode::Malformed, GuardDecision::Block, reason);
+            self.tell(finding);
+            return OneMessage::Answer(rpc::error(&call.id, rpc::INVALID_REQUEST, reason, None));
+        }
+        if let Some(indicator) = enforced {
+            let message = format!("the indicator {indicator} matches this message");
+            return OneMessage::Answer(answers::refusal(&call, &message));
+        }
+        let one = if call.method == McpMethod::ToolsCall.as_str() {
+            self.judge_call(call, value)
+        } else {
+            if let Some(kind) = PinKind::listed_by(&call.method) {
+                self.begin_listing(kind, &call.params);
+            }
+            Ok((OneMessage::Pass, call))
+        };
+        match one {
+            Ok((one, call)) => {
+                self.open.add(call);
+                one
+            }
+            Err(one) => one,
+        }
+    }
+
+    fn client_response(&mut self, id: &Value, outcome: Result<Value, Value>) -> OneMessage {
+        if let Some(ask) = asks::number_of(id) {
+            return self.answered(ask, &outcome);
+        }
+        let method = self.asked_by_server.remove(&open_calls::key(id));
+        let content = outcome.unwrap_or_else(|error| error);
+        self.saw(
+            method.as_deref().unwrap_or(UNPARSED),
+            Some(Direction::Response),
+            content,
+        );
+        OneMessage::Pass
+    }
+
+    fn server_request(&mut self, id: &Value, method: &str, params: &Value) -> OneMessage {
+        if asks::number_of(id).is_some() {
+            // Its answer would count as a person's answer to us.
+            let message = "the server used an id of the guard's own";
+            self.tell(
+                self.finding(FindingCode::Unasked, GuardDecision::Block, message)
+                    .about(method),
+            );
+            return OneMessage::Drop;
+        }
+        if self.asked_by_server.len() < MAX_ASKED_BY_SERVER {
+            let method = method.to_owned();
+            self.asked_by_server.insert(open_calls::key(id), method);
+        }
+        self.saw(
+            method,
+            Some(Direction::Request),
+            content_of_params(Some(params)),
+        );
+        self.follow(method, method, params);
+        OneMessage::Pass
+    }
+
+    fn server_response(
+        &mut self,
+        id: &Value,
+        outcome: Result<Value, Value>,
+        value: &Value,
+    ) -> OneMessage {
+        let Some(call) = self.open.take(self.exchange, id) else {
+            // Answers to what could not be read have no id.
+            if id.is_null() && outcome.is_err() {
+                self.saw(
+                    UNPARSED,
+                    Some(Direction::Response),
+                    outcome.unwrap_or_else(|error| error),
+                );
+                return OneMessage::Pass;
+            }
+            let message = "the server answered what the client did not ask";
+            self.tell(self.finding(FindingCode::Unasked, GuardDecision::Block, message));
+            return OneMessage::Drop;
+        };
+        let content = match &outcome {
+            Ok(result) => answer_with_call(&call.method, Some(&call.params), result.clone()),
+            Err(error) => error.clone(),
+        };
+        self.saw(&call.method, Some(Direction::Response), content);
+        match outcome {
+            Ok(result) => self.judge_result(&call, result, value),
+            Err(error) => {
+                self.follow(&call.method, call.item(), &error);
+                OneMessage::Pass
+            }
+        }
+    }
+
+    /// A line that is no message. It is not passed on: what we cannot read, we cannot judge.
+    fn malformed(&mut self, from: MessageFrom, line: &[u8], reason: &str) -> Passage {
+        self.sequence = self.recorder.with(GuardRecorder::next_sequence);
+        let (who, direction) = match from {
+            MessageFrom::Client => ("client", Direction::Request),
+            MessageFrom::Server => ("server", Direction::Response),
+        };
+        let text = String::from_utf8_lossy(&line[..line.len().min(64 << 10)]).into_owned();
+        self.saw(UNPARSED, Some(direction), Value::String(text));
+        let message = format!("the {who} sent what is no message, so it did not pass: {reason}");
+        self.tell(self.finding(FindingCode::Malformed, GuardDecision::Block, message));
+        Passage::Instead(match from {
+            MessageFrom::Client => {
+                let answer = rpc::error(&Value::Null, rpc::PARSE_ERROR, reason, None);
+                vec![GuardAction::ToClient(rpc::to_text(&answer))]
+            }
+            MessageFrom::Server => Vec::new(),
+        })
+    }
+
+    /// Writes a message into the trace and lets the indicators look at it. Returns the one that may block it.
+    fn saw(
+        &mut self,
+        operation: &str,
+        direction: Option<Direction>,
+        content: Value,
+    ) -> Option<String> {
+        if self.scan.is_none() && !self.recorder.with(|recorder| recorder.has_trace()) {
+            return None;
+        }
+        let message = TraceMessage {
+            sequence: self.sequence,
+            time: Some(self.recorder.with(|recorder| recorder.now())),
+            direction,
+            ..TraceMessage::new("mcp", operation, content)
+        };
+        self.recorder.with(|recorder| recorder.message(&message));
+        let (Some(scan), Some(watcher)) = (&mut self.scan, &self.setup.watcher) else {
+            return None;
+        };
+        let found = scan.feed_and_tell(&message);
+        let told = watcher.tell(&found, direction, &self.setup.server);
+        let mut enforced = None;
+        for finding in told {
+            if finding.decision == GuardDecision::Block {
+                enforced = finding.rule.clone();
+            }
+            self.tell(finding.about(operation));
+        }
+        enforced
+    }
+
+    fn finding(
+        &self,
+        code: FindingCode,
+        decision: GuardDecision,
+        message: impl Into<String>,
+    ) -> GuardFinding {
+        GuardFinding::new(code, decision, &self.setup.server, message)
+    }
+
+    fn tell(&mut self, mut finding: GuardFinding) {
+        finding.sequence = (self.sequence > 0).then_some(self.sequence);
+        self.recorder.with(|recorder| recorder.finding(&finding));
+    }
+}
+
+/// The errors of requests that nobody answers any more.
+fn ended(waiting: &[PendingCall], why: &str) -> Vec<GuardAction> {
+    let errors = waiting.iter().map(|call| {
+        let answer = rpc::error(&call.id, answers::CLOSED, why, None);
+        GuardAction::ToClient(rpc::to_text(&answer))
+    });
+    errors.collect()
+}

@@ -1,0 +1,140 @@
+//! Answers of the server on their way back: definitions are compared with the pins, results are followed and judged.
+
+use proofhouse_protocol::mcp::McpMethod;
+use proofhouse_protocol::rpc;
+use serde_json::{Value, json};
+
+use super::answers::refusal;
+use super::calls::taint_value;
+use super::open_calls::PendingCall;
+use super::{GuardSession, OneMessage};
+use crate::finding::{FindingCode, GuardDecision};
+use crate::pins::PinKind;
+use crate::taint::CallTaint;
+
+/// How much of a result's text expressions see.
+const MAX_TEXT: usize = 256 << 10;
+
+impl GuardSession {
+    pub(super) fn judge_result(
+        &mut self,
+        call: &PendingCall,
+        result: Value,
+        value: &Value,
+    ) -> OneMessage {
+        if let Some(kind) = PinKind::listed_by(&call.method) {
+            return self.judge_listing(call, kind, result, value);
+        }
+        match McpMethod::parse(&call.method) {
+            Some(McpMethod::Initialize | McpMethod::ServerDiscover) => {
+                self.judge_instructions(call, &result, value)
+            }
+            Some(McpMethod::ToolsCall | McpMethod::ResourcesRead | McpMethod::PromptsGet) => {
+                self.judge_content(call, result, value)
+            }
+            _ => OneMessage::Pass,
+        }
+    }
+
+    /// A result that a model reads.
+    fn judge_content(
+        &mut self,
+        call: &PendingCall,
+        mut result: Value,
+        value: &Value,
+    ) -> OneMessage {
+        let item = call.labelled().to_owned();
+        self.follow(&call.method, &item, &result);
+        let policy = std::sync::Arc::clone(&self.setup.policy);
+        if !policy.rules.iter().any(|rule| rule.is_about_results) {
+            return OneMessage::Pass;
+        }
+        let label = policy.label(&self.setup.server, &item);
+        let values = [
+            ("call", self.call_value(call, label)),
+            ("taint", taint_value(&CallTaint::default(), label)),
+            ("history", self.history_value()),
+            (
+                "result",
+                json!({"text": text_of(&result), "is_error": result.get("isError") == Some(&Value::Bool(true))}),
+            ),
+        ];
+        let outcome = self.decide(true, &values, &result, call.item());
+        let redacted = |mut whole: Value, result: Value| {
+            whole["result"] = result;
+            OneMessage::Replace(whole)
+        };
+        match outcome.decision {
+            GuardDecision::Allow | GuardDecision::Log => OneMessage::Pass,
+            GuardDecision::Redact => {
+                let rule = outcome.rule.and_then(|number| policy.rules.get(number));
+                match rule.map(|rule| rule.redact(&mut result)) {
+                    Some(Ok(())) => redacted(with_id(value, call), result),
+                    _ => OneMessage::Answer(refusal(
+                        call,
+                        "what should be taken out of the result could not be",
+                    )),
+                }
+            }
+            GuardDecision::Ask | GuardDecision::Block => OneMessage::Answer(refusal(
+                call,
+                &format!("the result was withheld: {}", outcome.message),
+            )),
+        }
+    }
+
+    /// Remembers the texts of a result by what the policy says of it.
+    pub(super) fn follow(&mut self, method: &str, item: &str, value: &Value) {
+        let policy = std::sync::Arc::clone(&self.setup.policy);
+        let label = policy.label(&self.setup.server, item);
+        let label = label.or_else(|| policy.label(&self.setup.server, method));
+        if let Some(returns) = label.and_then(|label| label.returns) {
+            let origin = format!("{}/{item}", self.setup.server);
+            if !self.taint.remember(returns, &origin, value) {
+                let message = "a result is larger than what is remembered; its end is not followed";
+                let finding = self.finding(FindingCode::TaintBudget, GuardDecision::Log, message);
+                self.tell(finding.about(item));
+            }
+        }
+    }
+}
+
+/// The whole answer, with the id as the client wrote it.
+pub(super) fn with_id(value: &Value, call: &PendingCall) -> Value {
+    let mut value = value.clone();
+    value["id"] = call.id.clone();
+    value
+}
+
+/// An error of the protocol, where a list cannot be judged.
+pub(super) fn unjudged(call: &PendingCall, reason: &str) -> OneMessage {
+    OneMessage::Answer(rpc::error(&call.id, super::BLOCKED, reason, None))
+}
+
+/// The texts of a result, one per line.
+fn text_of(result: &Value) -> String {
+    fn walk(value: &Value, out: &mut String) {
+        if out.len() >= MAX_TEXT {
+            return;
+        }
+        match value {
+            Value::String(text) => {
+                out.push_str(text);
+                out.push('\n');
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(item, out)),
+            Value::Object(members) => members.values().for_each(|item| walk(item, out)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut out = String::new();
+    for key in ["content", "contents", "messages", "structuredContent"] {
+        walk(result.get(key).unwrap_or(&Value::Null), &mut out);
+    }
+    let mut end = out.len().min(MAX_TEXT);
+    while !out.is_char_boundary(end) {
+        end -= 1;
+    }
+    out.truncate(end);
+    out
+}

@@ -1,0 +1,19 @@
+//! The guard between an agent and its servers.
+//!
+//! It reads every message on its way, and what passes is what was sent, byte for byte. What it enforces rests on three
+//! things: definitions that must stay what they were when they were approved ([`pins`]), values that must not flow from
+//! untrusted results into effects ([`taint`]), and rules about calls ([`policy`]). Indicators of threat documents
+//! observe ([`engine`]).
+
+pub mod engine;
+mod finding;
+pub mod install;
+mod open;
+pub mod pins;
+pub mod policy;
+pub mod proxy;
+pub mod record;
+pub mod taint;
+
+pub use finding::{FindingCode, FindingSeverity, GuardDecision, GuardFinding};
+pub use open::{GuardFiles, GuardOpenError, OpenedGuard, command_name, read_policy, url_name};

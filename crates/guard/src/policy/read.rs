@@ -1,0 +1,427 @@
+//! Reads a policy: everything that is wrong is found in one pass, with its place.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proofhouse_expr::re2::Re2Pattern;
+use proofhouse_expr::{Compiler, ExprLimits, Program};
+use proofhouse_source::format::{DurationError, Durations, FormatReader, Wording};
+use proofhouse_source::{
+    Diagnostic, DiagnosticSeverity, DocumentWalk, NodeRef, Source, YamlScalar, did_you_mean,
+};
+
+use super::{
+    EnforcedIndicator, IndicatorPolicy, LIMITS, PinPolicy, Policy, PolicyRule, ToolLabel, fields,
+};
+use crate::finding::GuardDecision;
+use crate::taint::{TaintLabel, TaintLimits};
+
+/// What expressions may name.
+const CALL_VARIABLES: &[&str] = &["call", "taint", "history"];
+const RESULT_VARIABLES: &[&str] = &["call", "taint", "history", "result"];
+
+/// Whether a text is meant to be a policy: it says so at the top level.
+#[must_use]
+pub fn is_meant_by(text: &str) -> bool {
+    text.lines().any(|line| {
+        let rest = line.trim_start_matches('\u{feff}').strip_prefix("policy");
+        rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+    })
+}
+
+/// Reads a policy. What has an error is left out; who finds an error among the findings should not use it.
+///
+/// ```
+/// use proofhouse_guard::policy;
+///
+/// let text = "policy: 1\nrules:\n  - {id: no-mail, when: call.tool == 'send', decision: blokc, on_error: block}\n";
+/// let (_, findings) = policy::read(text);
+/// assert_eq!(findings[0].code, "GP-005");
+/// assert_eq!(findings[0].help.as_deref(), Some("did you mean `block`?"));
+/// ```
+#[must_use]
+pub fn read(text: &str) -> (Policy, Vec<Diagnostic>) {
+    let (source, errors) = Source::read_leniently(text, &LIMITS);
+    let unreadable = errors.into_iter().map(|error| Diagnostic {
+        severity: DiagnosticSeverity::Error,
+        code: "GP-001",
+        path: None,
+        span: Some(error.span),
+        message: error.message,
+        help: None,
+    });
+    let mut findings: Vec<Diagnostic> = unreadable.collect();
+    let mut policy = Policy::default();
+    if let Some(source) = &source {
+        let mut reader = PolicyReader(DocumentWalk::new(source));
+        policy = reader.root(source.root()).unwrap_or_default();
+        findings.extend(reader.0.into_findings());
+    }
+    findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.offset));
+    (policy, findings)
+}
+
+struct PolicyReader<'s>(DocumentWalk<'s>);
+
+impl<'s> FormatReader<'s> for PolicyReader<'s> {
+    const WORDING: Wording = Wording {
+        whole: "the policy",
+        text: "a text",
+        list: "a list",
+        mismatch: "GP-002",
+        unknown_key: "GP-003",
+        empty: "GP-006",
+    };
+
+    fn walk(&mut self) -> &mut DocumentWalk<'s> {
+        &mut self.0
+    }
+}
+
+impl<'s> PolicyReader<'s> {
+    fn root(&mut self, node: NodeRef<'s>) -> Option<Policy> {
+        let mut fields = self.fields(node, &fields::POLICY)?;
+        fields.read("policy", |reader, node| reader.number(node, 1, 1));
+        let name = fields.text("name");
+        let pins = fields.read("pins", Self::pins).unwrap_or_default();
+        let tools = fields.list("tools", Self::tool).unwrap_or_default();
+        let taint = fields.read("taint", Self::taint).unwrap_or_default();
+        let mut ids = BTreeSet::new();
+        let rules = fields.list("rules", |reader, node| {
+            let rule = reader.rule(node)?;
+            if !ids.insert(rule.id.clone()) {
+                let message = format!("another rule is called `{}`", rule.id);
+                reader.0.error(
+                    "GP-009",
+                    message,
+                    Some("give it a name of its own".to_owned()),
+                );
+            }
+            Some(rule)
+        });
+        let ask_timeout = fields.read("asks", Self::asks);
+        let indicators = fields
+            .read("indicators", Self::indicators)
+            .unwrap_or_default();
+        Some(Policy {
+            name,
+            pins,
+            tools,
+            taint,
+            rules: rules.unwrap_or_default(),
+            ask_timeout: ask_timeout.unwrap_or(Policy::default().ask_timeout),
+            indicators,
+        })
+    }
+
+    fn pins(&mut self, node: NodeRef<'s>) -> Option<PinPolicy> {
+        let default = PinPolicy::default();
+        let mut fields = self.fields(node, &fields::PINS)?;
+        let first_use = fields.read("first_use", |reader, node| {
+            reader.word(node, super::FIRST_USE)
+        });
+        let mut decision = |key, default| {
+            let word = fields.read(key, |reader, node| reader.word(node, super::ON_CHANGE));
+            word.and_then(decision_of).unwrap_or(default)
+        };
+        Some(PinPolicy {
+            records_first_use: first_use != Some("block"),
+            on_change: decision("on_change", default.on_change),
+            on_hidden: decision("on_hidden", default.on_hidden),
+            on_lookalike: decision("on_lookalike", default.on_lookalike),
+            on_shadow: decision("on_shadow", default.on_shadow),
+        })
+    }
+
+    fn tool(&mut self, node: NodeRef<'s>) -> Option<ToolLabel> {
+        let mut fields = self.fields(node, &fields::TOOL)?;
+        let tools = fields.read("tool", |reader, node| {
+            Some(reader.one_or_more(node, Self::text))
+        });
+        let server = fields.text("server");
+        let returns = fields.read("returns", |reader, node| {
+            let word = reader.word(node, super::LABELS)?;
+            TaintLabel::ALL
+                .iter()
+                .copied()
+                .find(|label| label.as_str() == word)
+        });
+        let effects = fields.texts("effects").unwrap_or_default();
+        let decides = fields.texts("decides").unwrap_or_default();
+        Some(ToolLabel {
+            tools: tools?,
+            server,
+            returns,
+            effects,
+            decides,
+        })
+    }
+
+    fn taint(&mut self, node: NodeRef<'s>) -> Option<TaintLimits> {
+        let default = TaintLimits::default();
+        let mut fields = self.fields(node, &fields::TAINT)?;
+        let mut number = |key, min, max, default| {
+            let read = fields.read(key, |reader, node| reader.number(node, min, max));
+            read.unwrap_or(default)
+        };
+        Some(TaintLimits {
+            budget: number("budget", 1024, 64 << 20, default.budget),
+            min_value: number("min_value", 2, 256, default.min_value),
+            min_part: number("min_part", 8, 1024, default.min_part),
+        })
+    }
+
+    fn rule(&mut self, node: NodeRef<'s>) -> Option<PolicyRule> {
+        let mut fields = self.fields(node, &fields::RULE)?;
+        let id = fields.text("id");
+        let scope = fields.read("on", |reader, node| reader.word(node, super::RULE_SCOPES));
+        let is_about_results = scope == Some("result");
+        let (has_when, has_pattern) = (fields.has("when"), fields.has("pattern"));
+        let when = fields.read("when", |reader, node| {
+            reader.expression(node, is_about_results)
+        });
+        let pattern = fields.read("pattern", Self::pattern);
+        let decision = fields.read("decision", |reader, node| {
+            decision_of(reader.word(node, super::RULE_DECISIONS)?)
+        });
+        let message = fields.text("message");
+        let on_error = fields.read("on_error", |reader, node| {
+            reader.word(node, super::ON_ERROR)
+        });
+        let wrong = if !has_when && !has_pattern {
+            Some((
+                "the rule has neither `when` nor `pattern`, so it would match everything",
+                "write `when: true` if it should",
+            ))
+        } else if is_about_results && decision == Some(GuardDecision::Ask) {
+            Some((
+                "nobody can be asked about a result",
+                "ask about calls, and block or redact results",
+            ))
+        } else if is_about_results && decision == Some(GuardDecision::Redact) && !has_pattern {
+            Some((
+                "`redact` needs a `pattern` that says what is taken out of a result",
+                "add `pattern`",
+            ))
+        } else {
+            None
+        };
+        if let Some((message, help)) = wrong {
+            self.0
+                .error("GP-008", message.to_owned(), Some(help.to_owned()));
+            return None;
+        }
+        // One that cannot be compiled was told.
+        if (has_when && when.is_none()) || (has_pattern && pattern.is_none()) {
+            return None;
+        }
+        Some(PolicyRule {
+            id: id?,
+            is_about_results,
+            when,
+            pattern,
+            decision: decision?,
+            message,
+            fails_open: on_error? == "allow",
+        })
+    }
+
+    fn expression(&mut self, node: NodeRef<'s>, is_about_results: bool) -> Option<Program> {
+        let text = match node.scalar() {
+            // `when: true` is an expression, too.
+            Some(YamlScalar::Bool(value)) => value.to_string(),
+            _ => self.text(node)?,
+        };
+        let compiler = Compiler::new(ExprLimits::default()).extended();
+        let program = match compiler.compile(&text) {
+            Ok(program) => program,
+            Err(error) => {
+                let message = format!("the expression cannot be compiled: {error}");
+                self.0.error("GP-007", message, None);
+                return None;
+            }
+        };
+        let known = if is_about_results {
+            RESULT_VARIABLES
+        } else {
+            CALL_VARIABLES
+        };
+        let unknown = program.variables().find(|name| !known.contains(name));
+        let function = program.unsupported_functions().next();
+        let (what, name, words) = match (unknown, function) {
+            (Some(name), _) => ("variable", name, known),
+            (None, Some(name)) => ("function", name, &[][..]),
+            (None, None) => {
+                if let Some(error) = program.pattern_errors().first() {
+                    self.0.error("GP-007", error.to_string(), None);
+                    return None;
+                }
+                return Some(program);
+            }
+        };
+        let message = format!("there is no {what} `{name}` here");
+        let near = did_you_mean(name, words.iter().copied());
+        let help = match near {
+            Some(near) => Some(format!("did you mean `{near}`?")),
+            None if words.is_empty() => None,
+            None => Some(format!("use one of: {}", words.join(", "))),
+        };
+        self.0.error("GP-007", message, help);
+        None
+    }
+
+    fn pattern(&mut self, node: NodeRef<'s>) -> Option<Re2Pattern> {
+        let text = self.text(node)?;
+        match Re2Pattern::compile(&text) {
+            Ok(pattern) => Some(pattern),
+            Err(error) => {
+                let message = format!("the pattern cannot be compiled: {error}");
+                self.0.error("GP-007", message, None);
+                None
+            }
+        }
+    }
+
+    fn asks(&mut self, node: NodeRef<'s>) -> Option<Duration> {
+        let mut fields = self.fields(node, &fields::ASKS)?;
+        fields.read("timeout", |reader, node| {
+            let text = reader.text(node)?;
+            let problem = match Durations::POSITIVE.parse(&text) {
+                Ok(duration) => return Some(duration),
+                Err(DurationError::Malformed) => "is no duration",
+                Err(DurationError::Zero) => "must be greater than zero",
+            };
+            let message = format!("{} {problem}", reader.place());
+            reader.0.error(
+                "GP-005",
+                message,
+                Some("write for example `30s` or `2m`".to_owned()),
+            );
+            None
+        })
+    }
+
+    fn indicators(&mut self, node: NodeRef<'s>) -> Option<IndicatorPolicy> {
+        let mut fields = self.fields(node, &fields::INDICATORS)?;
+        let documents = fields.texts("documents");
+        let enforce = fields.list("enforce", |reader, node| {
+            let mut fields = reader.fields(node, &fields::ENFORCE)?;
+            let indicator = fields.text("indicator");
+            let document = fields.text("document");
+            let control = fields.text("control");
+            Some(EnforcedIndicator {
+                indicator: indicator?,
+                document,
+                control: control?,
+            })
+        });
+        Some(IndicatorPolicy {
+            documents: documents?,
+            enforce: enforce.unwrap_or_default(),
+        })
+    }
+
+    /// One of these words.
+    fn word(&mut self, node: NodeRef<'s>, words: &'static [&'static str]) -> Option<&'static str> {
+        let text = self.text(node)?;
+        let found = words.iter().copied().find(|word| *word == text);
+        if found.is_none() {
+            let help = match did_you_mean(&text, words.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("write one of {}", words.join(", ")),
+            };
+            let message = format!("{} is not one of those that are known", self.place());
+            self.0.error("GP-005", message, Some(help));
+        }
+        found
+    }
+
+    /// A whole number in a range.
+    fn number(&mut self, node: NodeRef<'s>, min: usize, max: usize) -> Option<usize> {
+        let value = match node.scalar() {
+            Some(YamlScalar::Int(value)) => usize::try_from(value).ok(),
+            Some(YamlScalar::UInt(value)) => usize::try_from(value).ok(),
+            _ => {
+                self.mismatch(node, "a whole number");
+                return None;
+            }
+        };
+        let found = value.filter(|value| (min..=max).contains(value));
+        if found.is_none() {
+            let message = if min == max {
+                format!("{} must be {min}", self.place())
+            } else {
+                format!("{} must be from {min} to {max}", self.place())
+            };
+            self.0.error("GP-005", message, None);
+        }
+        found
+    }
+}
+
+fn decision_of(word: &str) -> Option<GuardDecision> {
+    let mut all = GuardDecision::ALL.iter().copied();
+    all.find(|decision| decision.as_str() == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        for (text, expected) in [
+            ("a: [\n", "GP-001"),
+            ("policy: 2\n", "GP-005 1:9"),
+            ("name: x\n", "GP-004 1:1"),
+            ("policy: 1\nrulez: []\n", "GP-003 2:1"),
+            ("policy: 1\nrules: 3\n", "GP-002 2:8"),
+            (
+                "policy: 1\nrules:\n  - {id: a, decision: block, on_error: block}\n",
+                "GP-008 3:6",
+            ),
+            (
+                "policy: 1\nrules:\n  - {id: a, when: 'call.tool ==', decision: block, on_error: block}\n",
+                "GP-007 3:19",
+            ),
+            (
+                "policy: 1\nrules:\n  - {id: a, when: 'cal.tool == \"x\"', decision: block, on_error: block}\n",
+                "GP-007 3:19",
+            ),
+            (
+                "policy: 1\nrules:\n  - {id: a, when: 'result.text == \"x\"', decision: block, on_error: block}\n",
+                "GP-007 3:19",
+            ),
+            (
+                "policy: 1\nrules:\n  - {id: a, pattern: '(', decision: block, on_error: block}\n",
+                "GP-007 3:22",
+            ),
+            (
+                "policy: 1\nrules:\n  - {id: a, when: true, decision: block}\n",
+                "GP-004 3:6",
+            ),
+            (
+                "policy: 1\nrules:\n  - {id: a, on: result, when: true, decision: ask, on_error: block}\n",
+                "GP-008 3:6",
+            ),
+            (
+                "policy: 1\nrules:\n  - {id: a, when: true, decision: log, on_error: allow}\n  - {id: a, when: true, decision: log, on_error: allow}\n",
+                "GP-009 4:6",
+            ),
+            ("policy: 1\nasks: {timeout: 0s}\n", "GP-005 2:17"),
+            ("policy: 1\ntaint: {budget: 3}\n", "GP-005 2:17"),
+        ] {
+            let (_, findings) = read(text);
+            let first = findings.first().unwrap_or_else(|| panic!("{text}"));
+            let place = first.span.unwrap();
+            let told = format!("{} {}:{}", first.code, place.line, place.column);
+            assert!(told.starts_with(expected), "{text}\n{told}: {first}");
+        }
+    }
+
+    #[test]
+    fn policies_are_told_by_their_first_key() {
+        assert!(is_meant_by("# x\npolicy: 1\n") && is_meant_by("name: a\npolicy : 1"));
+        assert!(!is_meant_by("oatf: '0.1'\nattack:\n  policy: 1\n"));
+    }
+}

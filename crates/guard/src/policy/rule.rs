@@ -1,0 +1,148 @@
+//! A rule, compiled: an expression, a pattern, and what happens when both match.
+
+use std::ops::Range;
+
+use proofhouse_expr::re2::{MatchBudget, Re2Pattern};
+use proofhouse_expr::{Program, Variables};
+use serde_json::Value;
+
+use crate::finding::GuardDecision;
+
+/// A rule about calls or results.
+#[derive(Debug)]
+pub struct PolicyRule {
+    /// What findings call it.
+    pub id: String,
+    /// Whether it looks at results, not at calls.
+    pub is_about_results: bool,
+    /// The condition.
+    pub when: Option<Program>,
+    /// What a text must match.
+    pub pattern: Option<Re2Pattern>,
+    /// What happens when it matches.
+    pub decision: GuardDecision,
+    /// What the model is told.
+    pub message: Option<String>,
+    /// Whether a message passes about which the rule cannot say anything.
+    pub fails_open: bool,
+}
+
+/// Why a rule could not be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleFailure {
+    /// The expression failed.
+    #[error("the expression failed: {0}")]
+    Expression(String),
+    /// The pattern took too long.
+    #[error("the pattern took too long")]
+    Pattern,
+}
+
+impl PolicyRule {
+    /// Whether it matches a message with these variables and these texts.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when that cannot be told.
+    pub fn matches(&self, variables: &Variables<'_>, texts: &Value) -> Result<bool, RuleFailure> {
+        if let Some(pattern) = &self.pattern
+            && !matches_below(pattern, texts, &mut MatchBudget::default())?
+        {
+            return Ok(false);
+        }
+        match &self.when {
+            Some(program) => program
+                .evaluate_bool(variables)
+                .map_err(|error| RuleFailure::Expression(error.to_string())),
+            None => Ok(true),
+        }
+    }
+
+    /// Replaces what the pattern matches in every text below a value.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the pattern takes too long.
+    pub fn redact(&self, value: &mut Value) -> Result<(), RuleFailure> {
+        match &self.pattern {
+            Some(pattern) => redact_below(pattern, value, &mut MatchBudget::default()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn matches_below(
+    pattern: &Re2Pattern,
+    value: &Value,
+    budget: &mut MatchBudget,
+) -> Result<bool, RuleFailure> {
+    match value {
+        Value::String(text) => pattern
+            .is_match(text, budget)
+            .map_err(|_| RuleFailure::Pattern),
+        Value::Array(items) => any(items.iter(), |item| matches_below(pattern, item, budget)),
+        Value::Object(members) => any(members.values(), |item| {
+            matches_below(pattern, item, budget)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(false),
+    }
+}
+
+fn any<'v>(
+    values: impl Iterator<Item = &'v Value>,
+    mut test: impl FnMut(&Value) -> Result<bool, RuleFailure>,
+) -> Result<bool, RuleFailure> {
+    for value in values {
+        if test(value)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn redact_below(
+    pattern: &Re2Pattern,
+    value: &mut Value,
+    budget: &mut MatchBudget,
+) -> Result<(), RuleFailure> {
+    match value {
+        Value::String(text) => *text = redacted(pattern, text, budget)?,
+        Value::Array(items) => {
+            for item in items {
+                redact_below(pattern, item, budget)?;
+            }
+        }
+        Value::Object(members) => {
+            for (_, item) in members {
+                redact_below(pattern, item, budget)?;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+    Ok(())
+}
+
+fn redacted(
+    pattern: &Re2Pattern,
+    text: &str,
+    budget: &mut MatchBudget,
+) -> Result<String, RuleFailure> {
+    let mut done = String::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        let found: Option<Range<usize>> = pattern
+            .find(rest, budget)
+            .map_err(|_| RuleFailure::Pattern)?;
+        match found {
+            Some(found) if !found.is_empty() => {
+                done.push_str(&rest[..found.start]);
+                done.push_str(proofhouse_detect::REDACTED);
+                rest = &rest[found.end..];
+            }
+            _ => {
+                done.push_str(rest);
+                return Ok(done);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Lines as they are on the wire, with their ends, so that what passes is what was sent.
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// A line, or what became of it.
+#[derive(Debug, PartialEq)]
+pub(super) enum GuardLine {
+    /// The bytes, with the line feed.
+    Whole(Vec<u8>),
+    /// The stream ended in the middle of it.
+    Cut(Vec<u8>),
+    /// It was longer than what is judged, and was passed over.
+    TooLong {
+        bytes: u64,
+        /// The id of the message, where it could be told.
+        id: Option<Value>,
+    },
+}
+
+/// Reads lines without losing a byte of them.
+pub(super) struct GuardLines<R> {
+    inner: R,
+    max_bytes: usize,
+    buffer: Vec<u8>,
+    /// What was looked through for a line feed.
+    searched: usize,
+    skipping: Option<(u64, IdFinder)>,
+}
+
+impl<R: AsyncRead + Unpin> GuardLines<R> {
+    pub(super) fn new(inner: R, max_bytes: usize) -> Self {
+        Self {
+            inner,
+            max_bytes,
+            buffer: Vec::new(),
+            searched: 0,
+            skipping: None,
+        }
+    }
+
+    /// The next line; `None` at the end. May be dropped and called again without losing anything.
+    pub(super) async fn next(&mut self) -> std::io::Result<Option<GuardLine>> {
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+                let end = self.searched + at + 1;
+                let rest = self.buffer.split_off(end);
+                let line = std::mem::replace(&mut self.buffer, rest);
+                self.searched = 0;
+                return Ok(Some(self.line(line)));
+            }
+            self.searched = self.buffer.len();
+            if self.buffer.len() > self.max_bytes {
+                let (bytes, finder) = self.skipping.get_or_insert_default();
+                *bytes += self.buffer.len() as u64;
+                finder.feed(&self.buffer);
+                self.buffer = Vec::new();
+                self.searched = 0;
+            }
+            self.buffer.reserve(CHUNK);
+            if self.inner.read_buf(&mut self.buffer).await? == 0 {
+                let line = std::mem::take(&mut self.buffer);
+                self.searched = 0;
+                return Ok(match (self.skipping.is_some(), line.is_empty()) {
+                    (true, _) => Some(self.line(line)),
+                    (false, true) => None,
+                    (false, false) => Some(GuardLine::Cut(line)),
+                });
+            }
+        }
+    }
+
+    fn line(&mut self, line: Vec<u8>) -> GuardLine {
+        let (before, mut finder) = match self.skipping.take() {
+            Some(skipping) => skipping,
+            None if line.len() > self.max_bytes => Default::default(),
+            None => return GuardLine::Whole(line),
+        };
+        finder.feed(&line);
+        GuardLine::TooLong {
+            bytes: before + line.len() as u64,
+            id: finder.id(),
+        }
+    }
+}
+
+/// Finds the id of a message that is too long to be held: the member `id` of the outermost object.
+#[derive(Debug, Default)]
+struct IdFinder {
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+    /// Whether a key of the outermost object comes next.
+    wants_key: bool,
+    key: Vec<u8>,
+    value: Option<Vec<u8>>,
+    is_done: bool,
+}
+
+/// No id is longer.
+const MAX_ID: usize = 256;
+
+impl IdFinder {
+    fn feed(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if self.is_done {
+                return;
+            }
+            self.step(*byte);
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        let ends_value = !self.in_string && self.depth == 1 && matches!(byte, b',' | b'}');
+        if let Some(value) = &mut self.value {
+            if ends_value {
+                self.is_done = true;
+                return;
+            }
+            value.push(byte);
+            if value.len() > MAX_ID {
+                self.value = None;
+                self.is_done = true;
+                return;
+            }
+        }
+        if self.in_string {
+            if self.is_escaped {
+                self.is_escaped = false;
+            } else if byte == b'\\' {
+                self.is_escaped = true;
+            } else if byte == b'"' {
+                self.in_string = false;
+                return;
+            }
+            if self.depth == 1 && self.wants_key && self.key.len() < 8 {
+                self.key.push(byte);
+            }
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                if self.depth == 1 && self.wants_key {
+                    self.key.clear();
+                }
+            }
+            b'{' | b'[' => {
+                self.depth += 1;
+                self.wants_key = self.depth == 1 && byte == b'{';
+            }
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            b',' if self.depth == 1 => self.wants_key = true,
+            b':' if self.depth == 1 && self.wants_key => {
+                self.wants_key = false;
+                if self.key == b"id" {
+                    self.value = Some(Vec::new());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn id(&self) -> Option<Value> {
+        let value = self.value.as_ref().filter(|_| self.is_done)?;
+        let value: Value = serde_json::from_slice(value).ok()?;
+        (value.is_string() || value.is_number()).then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    async fn read(text: &[u8], max_bytes: usize) -> Vec<GuardLine> {
+        let mut lines = GuardLines::new(text, max_bytes);
+        let mut read = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            read.push(line);
+        }
+        read
+    }
+
+    #[tokio::test]
+    async fn nothing_of_a_line_is_lost() {
+        let text = b"{\"a\":1}\r\n\n  x\ncut";
+        let lines = read(text, 100).await;
+        assert_eq!(
+            lines,
+            [
+                GuardLine::Whole(b"{\"a\":1}\r\n".to_vec()),
+                GuardLine::Whole(b"\n".to_vec()),
+                GuardLine::Whole(b"  x\n".to_vec()),
+                GuardLine::Cut(b"cut".to_vec()),
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn the_id_of_a_long_line_is_found_wherever_it_stands() {
+        let long = "x".repeat(300_000);
+        for (text, id) in [
+            (
+                format!(r#"{{"id":7,"result":{{"text":"{long}"}}}}"#),
+                Some(json!(7)),
+            ),
+            (
+                format!(r#"{{"result":{{"id":1,"text":"\"id\":2,{long}"}},"id" : "a\"b" }}"#),
+                Some(json!("a\"b")),
+            ),
+            (format!(r#"{{"result":"{long}"}}"#), None),
+            (format!(r#"[{{"id":1,"text":"{long}"}}]"#), None),
+        ] {
+            let lines = read(format!("{text}\nnext\n").as_bytes(), 1000).await;
+            let expected = GuardLine::TooLong {
+                bytes: text.len() as u64 + 1,
+                id,
+            };
+            assert_eq!(lines, [expected, GuardLine::Whole(b"next\n".to_vec())]);
+        }
+    }
+}

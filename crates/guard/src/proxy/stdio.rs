@@ -1,0 +1,320 @@
+//! MCP over stdio: the guard is the server for the client, and the client for the server.
+//!
+//! Each direction has one pump, so order is kept. Nothing is held back but a call that waits for a person. A side that
+//! does not read stops its own direction only.
+
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use proofhouse_wire::CancellationToken;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::JoinSet;
+
+use super::asker::PersonAsker;
+use super::frames::{GuardLine, GuardLines};
+use super::process::GuardedCommand;
+use crate::engine::{GuardAction, GuardSession, MessageFrom, Passage};
+
+/// How large messages may be, and how long ends may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyLimits {
+    /// The longest message that is judged; a longer one does not pass.
+    pub max_message_bytes: usize,
+    /// How long a server may take to end at each step: after its input is closed, after it was asked, after it was
+    /// killed.
+    pub exit_timeout: Duration,
+}
+
+impl Default for ProxyLimits {
+    fn default() -> Self {
+        Self {
+            max_message_bytes: 32 << 20,
+            exit_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Why nothing could be guarded.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// The server could not be started.
+    #[error("cannot start `{program}`: {error}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        error: std::io::Error,
+    },
+}
+
+/// How a session over stdio ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StdioEnd {
+    /// Whether the server ended while the client was still there.
+    pub server_left: bool,
+    /// How the server ended, where that could be told.
+    pub status: Option<ExitStatus>,
+}
+
+/// What both pumps share.
+struct SharedSession<O> {
+    session: Mutex<GuardSession>,
+    client: AsyncMutex<O>,
+}
+
+impl<O: AsyncWrite + Unpin> SharedSession<O> {
+    fn with<T>(&self, work: impl FnOnce(&mut GuardSession) -> T) -> T {
+        work(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn tell_client(&self, bytes: &[u8], has_end: bool) -> std::io::Result<()> {
+        let mut client = self.client.lock().await;
+        client.write_all(bytes).await?;
+        if !has_end {
+            client.write_all(b"\n").await?;
+        }
+        client.flush().await
+    }
+}
+
+/// Carries messages between a client (what it writes, and where it reads) and the server that is started, until one of
+/// them ends. `asker` reaches the person who answers [`GuardAction::Question`].
+///
+/// # Errors
+///
+/// Returns an error when the server cannot be started.
+pub async fn run_stdio<I, O>(
+    command: &GuardedCommand,
+    session: GuardSession,
+    (input, output): (I, O),
+    asker: Option<Arc<PersonAsker>>,
+    limits: ProxyLimits,
+    cancel: &CancellationToken,
+) -> Result<StdioEnd, ProxyError>
+where
+    I: AsyncRead + Unpin,
+    O: AsyncWrite + Unpin + Send + 'static,
+{
+    let started = command.start();
+    let (mut server, server_in, server_out) = started.map_err(|error| ProxyError::Start {
+        program: command.program.clone(),
+        error,
+    })?;
+    let timeout = session.ask_timeout();
+    let shared = Arc::new(SharedSession {
+        session: Mutex::new(session),
+        client: AsyncMutex::new(output),
+    });
+    let from_client = pump_client(
+        GuardLines::new(input, limits.max_message_bytes),
+        server_in,
+        Arc::clone(&shared),
+        (timeout, asker),
+    );
+    let from_server = pump_server(
+        GuardLines::new(server_out, limits.max_message_bytes),
+        &shared,
+    );
+    tokio::pin!(from_server);
+    let server_left = {
+        tokio::pin!(from_client);
+        tokio::select! {
+            () = &mut from_server => true,
+            () = &mut from_client => false,
+            () = cancel.cancelled() => false,
+        }
+        // The client's pump ends here, and with it the input of the server.
+    };
+    let status = if server_left {
+        let status = server.end(limits.exit_timeout).await;
+        let why = match status {
+            Some(status) => format!("the server ended ({status})"),
+            None => "the server ended".to_owned(),
+        };
+        let actions = shared.with(|session| session.server_ended(&why));
+        let telling = async {
+            for action in actions {
+                if let GuardAction::ToClient(text) = action
+                    && shared.tell_client(text.as_bytes(), false).await.is_err()
+                {
+                    break;
+                }
+            }
+        };
+        // A client that does not read must not keep us.
+        let _ = tokio::time::timeout(limits.exit_timeout, telling).await;
+        status
+    } else {
+        // What the server still says reaches the client, as long as it takes the server to end.
+        let mut ending = Box::pin(server.end(limits.exit_timeout));
+        let ended = tokio::select! {
+            status = &mut ending => Some(status),
+            () = &mut from_server => None,
+        };
+        match ended {
+            Some(status) => {
+                let _ = tokio::time::timeout(limits.exit_timeout, from_server).await;
+                status
+            }
+            None => ending.await,
+        }
+    };
+    shared.with(GuardSession::flush);
+    Ok(StdioEnd {
+        server_left,
+        status,
+    })
+}
+
+/// Carries what the client says, until it ends or the server takes no more.
+async fn pump_client<I, W, O>(
+    mut lines: GuardLines<I>,
+    mut server: W,
+    shared: Arc<SharedSession<O>>,
+    (ask_timeout, asker): (Duration, Option<Arc<PersonAsker>>),
+) where
+    I: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+    O: AsyncWrite + Unpin + Send + 'static,
+{
+    let mut waiting: JoinSet<Option<(u64, bool)>> = JoinSet::new();
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => match line {
+                Ok(Some(line)) => Some(line),
+                Ok(None) | Err(_) => return,
+            },
+            Some(done) = waiting.join_next() => {
+                let Ok(Some((number, allowed))) = done else {
+                    continue;
+                };
+                let actions = shared.with(|session| session.answer(number, allowed));
+                if carry(actions, &mut server, &shared).await.is_err() {
+                    return;
+                }
+                None
+            }
+        };
+        let Some(line) = line else {
+            continue;
+        };
+        let actions = match judged(&shared, MessageFrom::Client, &line) {
+            Judged::Pass(bytes) => {
+                if server.write_all(bytes).await.is_err() || server.flush().await.is_err() {
+                    // Its own pump hears of the end, and tells the client.
+                    return std::future::pending().await;
+                }
+                continue;
+            }
+            Judged::Instead(actions) => actions,
+        };
+        for action in &actions {
+            match action {
+                GuardAction::Await(ask) => {
+                    let (shared, ask) = (Arc::clone(&shared), *ask);
+                    waiting.spawn(async move {
+                        tokio::time::sleep(ask_timeout).await;
+                        for action in shared.with(|session| session.expire(ask)) {
+                            if let GuardAction::ToClient(text) = action {
+                                let _ = shared.tell_client(text.as_bytes(), false).await;
+                            }
+                        }
+                        None
+                    });
+                }
+                GuardAction::Question { number, text } => {
+                    let (asker, number, text) = (asker.clone(), *number, text.clone());
+                    waiting.spawn(async move {
+                        let allowed = match asker {
+                            Some(asker) => asker.ask(&text, ask_timeout).await,
+                            None => Some(false),
+                        };
+                        allowed.map(|allowed| (number, allowed))
+                    });
+                }
+                GuardAction::ToServer(_) | GuardAction::ToClient(_) => {}
+            }
+        }
+        if carry(actions, &mut server, &shared).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Sends what is to be sent.
+async fn carry<W: AsyncWrite + Unpin, O: AsyncWrite + Unpin>(
+    actions: Vec<GuardAction>,
+    server: &mut W,
+    shared: &SharedSession<O>,
+) -> std::io::Result<()> {
+    for action in actions {
+        match action {
+            GuardAction::ToServer(text) => {
+                let end = if text.ends_with('\n') { "" } else { "\n" };
+                server.write_all(text.as_bytes()).await?;
+                server.write_all(end.as_bytes()).await?;
+                server.flush().await?;
+            }
+            GuardAction::ToClient(text) => shared.tell_client(text.as_bytes(), false).await?,
+            GuardAction::Await(_) | GuardAction::Question { .. } => {}
+        }
+    }
+    Ok(())
+}
+
+/// Carries what the server says, until it ends or the client takes no more.
+async fn pump_server<R, O>(mut lines: GuardLines<R>, shared: &SharedSession<O>)
+where
+    R: AsyncRead + Unpin,
+    O: AsyncWrite + Unpin,
+{
+    while let Ok(Some(line)) = lines.next().await {
+        let told = match judged(shared, MessageFrom::Server, &line) {
+            Judged::Pass(bytes) => shared.tell_client(bytes, true).await,
+            Judged::Instead(actions) => {
+                let mut told = Ok(());
+                for action in actions {
+                    if let GuardAction::ToClient(text) = action {
+                        told = told.and(shared.tell_client(text.as_bytes(), false).await);
+                    }
+                }
+                told
+            }
+        };
+        if told.is_err() {
+            return;
+        }
+    }
+}
+
+/// A line that was judged.
+enum Judged<'l> {
+    /// It passes as it is.
+    Pass(&'l [u8]),
+    Instead(Vec<GuardAction>),
+}
+
+fn judged<'l, O: AsyncWrite + Unpin>(
+    shared: &SharedSession<O>,
+    from: MessageFrom,
+    line: &'l GuardLine,
+) -> Judged<'l> {
+    let bytes = match line {
+        GuardLine::Whole(bytes) | GuardLine::Cut(bytes) => bytes,
+        GuardLine::TooLong { bytes, id } => {
+            return Judged::Instead(
+                shared.with(|session| session.too_long(from, *bytes, id.as_ref())),
+            );
+        }
+    };
+    // A blank line says nothing.
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Judged::Pass(bytes);
+    }
+    match shared.with(|session| session.judge(from, bytes)) {
+        Passage::Pass => Judged::Pass(bytes),
+        Passage::Instead(actions) => Judged::Instead(actions),
+    }
+}

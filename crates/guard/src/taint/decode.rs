@@ -1,0 +1,99 @@
+//! What a text decodes to: runs of base64 and hex in it, and its percent escapes. One layer, within bounds.
+
+use proofhouse_protocol::base64;
+
+use super::TaintForm;
+
+/// Shorter runs decode to next to nothing.
+const MIN_RUN: usize = 12;
+
+/// How many bytes of one text are decoded.
+const MAX_BYTES: usize = 256 << 10;
+
+/// Calls `found` with every text that hides in another one.
+pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
+    if let Some(plain) = percent(text) {
+        found(TaintForm::Percent, &plain);
+    }
+    let mut left = MAX_BYTES;
+    let runs = text.split(|c: char| !is_of_run(c));
+    for run in runs.flat_map(segments) {
+        if run.len() < MIN_RUN || run.len() > left {
+            continue;
+        }
+        left -= run.len();
+        let readings = [
+            (TaintForm::Hex, hex(run)),
+            (TaintForm::Base64, sixty_four(run)),
+        ];
+        for (form, bytes) in readings {
+            let plain = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+            if let Some(plain) = plain.filter(|plain| !plain.chars().any(is_noise)) {
+                found(form, &plain);
+            }
+        }
+    }
+}
+
+/// A run, and its parts: a slash may belong to base64, and to an address around it.
+fn segments(run: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(run).chain(run.split('/').filter(move |part| *part != run))
+}
+
+fn is_of_run(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_')
+}
+
+/// What no text has that somebody encoded.
+fn is_noise(c: char) -> bool {
+    c.is_control() && !matches!(c, '\n' | '\r' | '\t')
+}
+
+fn hex(run: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| {
+        char::from(*byte)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
+    let digits: Vec<u8> = run.as_bytes().iter().map(digit).collect::<Option<_>>()?;
+    digits.len().is_multiple_of(2).then(|| {
+        let pairs = digits.chunks_exact(2);
+        pairs.map(|pair| pair[0] << 4 | pair[1]).collect()
+    })
+}
+
+fn sixty_four(run: &str) -> Option<Vec<u8>> {
+    let plain: String = run
+        .chars()
+        .map(|c| match c {
+            '+' => '-',
+            '/' => '_',
+            c => c,
+        })
+        .collect();
+    base64::decode_url_safe(&plain)
+}
+
+/// The text without percent escapes, if it has any.
+fn percent(text: &str) -> Option<String> {
+    if text.len() > MAX_BYTES || !text.contains('%') {
+        return None;
+    }
+    let bytes = text.as_bytes();
+    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
+    let (mut plain, mut at, mut any) = (Vec::with_capacity(bytes.len()), 0, false);
+    while let Some(byte) = bytes.get(at) {
+        if let (b'%', Some(high), Some(low)) =
+            (*byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2)))
+            && let Ok(value) = u8::try_from(high * 16 + low)
+        {
+            plain.push(value);
+            at += 3;
+            any = true;
+        } else {
+            plain.push(if *byte == b'+' { b' ' } else { *byte });
+            at += 1;
+        }
+    }
+    any.then(|| String::from_utf8(plain).ok()).flatten()
+}

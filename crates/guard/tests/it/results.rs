@@ -1,0 +1,131 @@
+//! Results and other words of the server: redacted, withheld, unasked, malformed, in batches.
+
+use proofhouse_guard::engine::{GuardAction, MessageFrom, Passage};
+use proofhouse_guard::{FindingCode, GuardDecision};
+use serde_json::{Value, json};
+
+use crate::support::{Tried, policy};
+
+#[test]
+fn a_result_is_redacted_or_withheld_by_rule() {
+    let text = "policy: 1\nrules:\n  - {id: hide, on: result, pattern: 'sk-[a-z]+', decision: redact, on_error: block}\n  - {id: stop, on: result, when: 'result.text.contains(\"POISON\")', decision: block, on_error: block}\n";
+    let mut tried = Tried::new(policy(text), None);
+    let answer = tried.called("read", "a sk-abc b sk-def c");
+    assert_eq!(
+        answer["result"]["content"][0]["text"],
+        "a [redacted] b [redacted] c"
+    );
+    let answer = tried.called("read", "POISON");
+    assert_eq!(answer["result"]["isError"], true);
+    assert!(!answer.to_string().contains("POISON"));
+    let clean = tried.called("read", "clean");
+    assert_eq!(clean["result"]["content"][0]["text"], "clean");
+    let decisions: Vec<GuardDecision> = tried
+        .findings()
+        .iter()
+        .map(|finding| finding.decision)
+        .collect();
+    assert_eq!(decisions, [GuardDecision::Redact, GuardDecision::Block]);
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_does_not_pass() {
+    let mut tried = Tried::new(policy("policy: 1\n"), None);
+    let answer = json!({"jsonrpc": "2.0", "id": 9, "result": {"tools": []}});
+    assert_eq!(tried.from_server(&answer), Passage::Instead(Vec::new()));
+    assert_eq!(tried.codes(), [FindingCode::Unasked]);
+    // A second answer to one request is one, too.
+    tried.exchange("ping", &json!({}), &json!({}));
+    let again = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+    assert_eq!(tried.from_server(&again), Passage::Instead(Vec::new()));
+}
+
+#[test]
+fn what_is_no_message_does_not_pass() {
+    let mut tried = Tried::new(policy("policy: 1\n"), None);
+    for line in [
+        "{",
+        "\"x\"",
+        "{\"id\":1}",
+        "[]",
+        "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"x\"}",
+        "\u{feff}{}",
+    ] {
+        let Passage::Instead(actions) = tried.session.judge(MessageFrom::Client, line.as_bytes())
+        else {
+            panic!("{line}");
+        };
+        let [GuardAction::ToClient(text)] = actions.as_slice() else {
+            panic!("{actions:?}");
+        };
+        let answer: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(answer["error"]["code"], -32700, "{line}");
+        assert_eq!(
+            tried.session.judge(MessageFrom::Server, line.as_bytes()),
+            Passage::Instead(Vec::new())
+        );
+        assert_eq!(tried.codes(), [FindingCode::Malformed; 2], "{line}");
+    }
+    assert_eq!(
+        tried.session.judge(MessageFrom::Client, &[0xff, 0xfe]),
+        tried.session.judge(MessageFrom::Client, &[0xff, 0xfe])
+    );
+}
+
+#[test]
+fn one_message_of_a_batch_can_be_stopped() {
+    let text = "policy: 1\nrules:\n  - {id: no, when: 'call.tool == \"bad\"', decision: block, on_error: block}\n";
+    let mut tried = Tried::new(policy(text), None);
+    let call = |id: u64, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool}});
+    assert_eq!(
+        tried.from_client(&json!([call(1, "good"), call(2, "fine")])),
+        Passage::Pass
+    );
+    let Passage::Instead(actions) = tried.from_client(&json!([call(3, "good"), call(4, "bad")]))
+    else {
+        panic!("it passed");
+    };
+    let [GuardAction::ToServer(sent), GuardAction::ToClient(refused)] = actions.as_slice() else {
+        panic!("{actions:?}");
+    };
+    assert_eq!(
+        serde_json::from_str::<Value>(sent).unwrap(),
+        json!([call(3, "good")])
+    );
+    assert!(refused.contains("\"id\":4"), "{refused}");
+}
+
+#[test]
+fn an_id_in_use_and_ids_of_any_size_are_handled() {
+    let mut tried = Tried::new(policy("policy: 1\n"), None);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(tried.from_client(&ping), Passage::Pass);
+    let Passage::Instead(_) = tried.from_client(&ping) else {
+        panic!("two answers could not be told apart");
+    };
+    let long = "123456789012345678901234567890";
+    let asked = format!("{{\"jsonrpc\":\"2.0\",\"id\":{long},\"method\":\"ping\"}}");
+    assert_eq!(
+        tried.session.judge(MessageFrom::Client, asked.as_bytes()),
+        Passage::Pass
+    );
+    let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{long},\"result\":{{}}}}");
+    assert_eq!(
+        tried.session.judge(MessageFrom::Server, answer.as_bytes()),
+        Passage::Pass
+    );
+}
+
+#[test]
+fn cancelled_requests_do_not_pile_up_and_late_answers_are_judged() {
+    let mut tried = Tried::new(policy("policy: 1\n"), None);
+    let request = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "x"}});
+    for id in 0..20_000 {
+        assert_eq!(tried.from_client(&request(id)), Passage::Pass, "{id}");
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        assert_eq!(tried.from_client(&cancel), Passage::Pass);
+    }
+    let late = json!({"jsonrpc": "2.0", "id": 19_999, "result": {"content": []}});
+    assert_eq!(tried.from_server(&late), Passage::Pass);
+    assert_eq!(tried.from_server(&late), Passage::Instead(Vec::new()));
+}
