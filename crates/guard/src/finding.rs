@@ -20,13 +20,8 @@ pub enum GuardDecision {
 
 impl GuardDecision {
     /// All of them, from the mildest.
-    pub const ALL: &'static [Self] = &[
-        Self::Allow,
-        Self::Log,
-        Self::Redact,
-        Self::Ask,
-        Self::Block,
-    ];
+    pub const ALL: &'static [Self] =
+        &[Self::Allow, Self::Log, Self::Redact, Self::Ask, Self::Block];
 
     /// Its word in policies and findings.
     #[must_use]

@@ -76,7 +76,10 @@ impl GuardSession {
     }
 
     fn question(&self, ask: &HeldAsk) -> String {
-        let shown: String = printable_line(&ask.arguments.to_string()).chars().take(SHOWN).collect();
+        let shown: String = printable_line(&ask.arguments.to_string())
+            .chars()
+            .take(SHOWN)
+            .collect();
         let mut text = format!(
             "Proofhouse guard: allow the call of `{}` on the server `{}`? {} Arguments: {shown}",
             printable_line(ask.call.item()),
@@ -86,7 +89,10 @@ impl GuardSession {
         for hit in &ask.taint.untrusted {
             let words = printable_line(&hit.words);
             let origin = printable_line(&hit.origin);
-            text.push_str(&format!(" `{}` comes from {origin}: {words}.", printable_line(&hit.path)));
+            text.push_str(&format!(
+                " `{}` comes from {origin}: {words}.",
+                printable_line(&hit.path)
+            ));
         }
         text
     }
@@ -108,7 +114,11 @@ impl GuardSession {
             return OneMessage::Actions(self.deny(ask, "the user said no"));
         }
         let tool = ask.call.item().to_owned();
-        let finding = self.finding(FindingCode::AskAllowed, GuardDecision::Allow, "the user allowed it");
+        let finding = self.finding(
+            FindingCode::AskAllowed,
+            GuardDecision::Allow,
+            "the user allowed it",
+        );
         self.tell(finding.about(&*tool).by(&*ask.rule));
         if let Err(reason) = self.open.check(&ask.call.id) {
             return OneMessage::Answer(refusal(&ask.call, reason));
@@ -127,7 +137,9 @@ impl GuardSession {
         let mut actions = self.deny(ask, "nobody answered in time");
         let cancel = rpc::notification(
             McpNotification::Cancelled.as_str(),
-            Some(&json!({"requestId": format!("{PREFIX}{number}"), "reason": "nobody answered in time"})),
+            Some(
+                &json!({"requestId": format!("{PREFIX}{number}"), "reason": "nobody answered in time"}),
+            ),
         );
         actions.push(GuardAction::ToClient(rpc::to_text(&cancel)));
         actions
@@ -138,6 +150,8 @@ impl GuardSession {
         self.tell(finding.about(ask.call.item()).by(ask.rule));
         self.history.refused();
         let message = format!("{} ({why})", ask.message);
-        vec![GuardAction::ToClient(rpc::to_text(&refusal(&ask.call, &message)))]
+        vec![GuardAction::ToClient(rpc::to_text(&refusal(
+            &ask.call, &message,
+        )))]
     }
 }

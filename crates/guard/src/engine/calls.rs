@@ -131,7 +131,8 @@ impl GuardSession {
                         GuardDecision::Block
                     };
                     let message = format!("the rule `{}` could not be evaluated", rule.id);
-                    let finding = self.finding(FindingCode::RuleFailed, decision, error.to_string());
+                    let finding =
+                        self.finding(FindingCode::RuleFailed, decision, error.to_string());
                     self.tell(finding.about(item).by(&*rule.id));
                     if rule.fails_open {
                         continue;
@@ -145,7 +146,10 @@ impl GuardSession {
             };
             let path = values.iter().find(|(name, _)| *name == "taint");
             let path = path.and_then(|(_, taint)| taint.pointer("/untrusted/0/path")?.as_str());
-            let mut finding = self.finding(code, decision, &message).about(item).by(&*rule.id);
+            let mut finding = self
+                .finding(code, decision, &message)
+                .about(item)
+                .by(&*rule.id);
             finding.path = path.map(str::to_owned);
             self.tell(finding);
             match decision {
@@ -204,6 +208,7 @@ pub(super) fn taint_value(taint: &CallTaint, label: Option<&ToolLabel>) -> Value
                     "origin": hit.origin,
                     "words": hit.words,
                     "decides": label.is_none_or(|label| label.is_decided_by(&hit.path)),
+                    "address": hit.is_address,
                 })
             })
             .collect()
@@ -211,6 +216,7 @@ pub(super) fn taint_value(taint: &CallTaint, label: Option<&ToolLabel>) -> Value
     json!({
         "untrusted": hits(&taint.untrusted),
         "secret": hits(&taint.secret),
+        "named": taint.named,
         "complete": taint.is_complete,
     })
 }

@@ -99,7 +99,9 @@ impl GuardSession {
             if index < before {
                 continue;
             }
-            let one = by_name(kind, std::slice::from_ref(item)).into_values().next();
+            let one = by_name(kind, std::slice::from_ref(item))
+                .into_values()
+                .next();
             let change = match pinned {
                 Some(pinned) => changes_of_item(kind, &key, pinned.get(&key), one.as_ref())
                     .map(|change| (change, policy.on_change)),
@@ -122,8 +124,10 @@ impl GuardSession {
                 None => {}
             }
         }
-        let approved_names: BTreeSet<&str> =
-            approved.iter().filter_map(|index| kind.name_of(&all[*index])).collect();
+        let approved_names: BTreeSet<&str> = approved
+            .iter()
+            .filter_map(|index| kind.name_of(&all[*index]))
+            .collect();
         for found in inspect(kind, &server, &all, lock) {
             let decision = match found.code {
                 FindingCode::HiddenText | FindingCode::DuplicateName => policy.on_hidden,
@@ -136,7 +140,9 @@ impl GuardSession {
             if on_page.is_empty() || approved_names.contains(found.name.as_str()) {
                 continue;
             }
-            let mut finding = self.finding(found.code, decision, found.message).about(&*found.name);
+            let mut finding = self
+                .finding(found.code, decision, found.message)
+                .about(&*found.name);
             finding.path = found.path;
             told.push(finding);
             if decision == GuardDecision::Block {
@@ -153,11 +159,16 @@ impl GuardSession {
         }
         // All of one name go together: a call could mean any of them.
         for (index, item) in page.iter().enumerate() {
-            if kind.name_of(item).is_some_and(|name| withheld_names.contains(name)) {
+            if kind
+                .name_of(item)
+                .is_some_and(|name| withheld_names.contains(name))
+            {
                 withheld_items.insert(index);
             }
         }
-        let has_changes = told.iter().any(|finding| finding.code != FindingCode::ShadowedName);
+        let has_changes = told
+            .iter()
+            .any(|finding| finding.code != FindingCode::ShadowedName);
         if let Some(listing) = self.listings.get_mut(&kind) {
             listing.has_changes |= has_changes;
         }
@@ -197,10 +208,17 @@ impl GuardSession {
         if !is_known && self.setup.policy.pins.records_first_use {
             let withheld = self.withheld.get(&kind).cloned().unwrap_or_default();
             let passed = listing.items.iter();
-            let passed = passed.filter(|item| kind.name_of(item).is_none_or(|name| !withheld.contains(name)));
+            let passed = passed.filter(|item| {
+                kind.name_of(item)
+                    .is_none_or(|name| !withheld.contains(name))
+            });
             let passed: Vec<Value> = passed.cloned().collect();
             let named = by_name(kind, &passed);
-            let message = format!("recorded {} in {}", count(named.len(), kind), file.path().display());
+            let message = format!(
+                "recorded {} in {}",
+                count(named.len(), kind),
+                file.path().display()
+            );
             let lock = file.update(|lock| {
                 let pins = lock.servers.entry(server.clone()).or_default();
                 pins.origin = pins.origin.take().or(origin.clone());
@@ -230,7 +248,10 @@ impl GuardSession {
         let Some(file) = self.setup.lock.clone() else {
             return OneMessage::Pass;
         };
-        let now = result.get("instructions").and_then(Value::as_str).unwrap_or_default();
+        let now = result
+            .get("instructions")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         match self.compare_instructions(&file, now) {
             Ok(GuardDecision::Block) => {
                 let mut answer = with_id(value, call);
@@ -252,12 +273,17 @@ impl GuardSession {
         let policy = self.setup.policy.pins.clone();
         let server = self.setup.server.clone();
         let lock = file.read()?;
-        let pinned = lock.servers.get(&server).and_then(|pins| pins.instructions.clone());
+        let pinned = lock
+            .servers
+            .get(&server)
+            .and_then(|pins| pins.instructions.clone());
         let (mut decision, mut offers) = (GuardDecision::Allow, false);
         let change = match &pinned {
-            Some(before) => changes_of_text("instructions", before, now).map(|change| (change, policy.on_change)),
+            Some(before) => changes_of_text("instructions", before, now)
+                .map(|change| (change, policy.on_change)),
             None if policy.records_first_use => None,
-            None => changes_of_text("instructions", "", now).map(|change| (change, GuardDecision::Block)),
+            None => changes_of_text("instructions", "", now)
+                .map(|change| (change, GuardDecision::Block)),
         };
         let is_approved = pinned.as_deref() == Some(now);
         if let Some((change, chosen)) = change {
@@ -265,7 +291,10 @@ impl GuardSession {
             (decision, offers) = (chosen, true);
         }
         if let (false, Some((_, c))) = (is_approved, hidden_text(&json!(now))) {
-            let message = format!("the instructions have the hidden character U+{:04X}", u32::from(c));
+            let message = format!(
+                "the instructions have the hidden character U+{:04X}",
+                u32::from(c)
+            );
             self.tell(self.finding(FindingCode::HiddenText, policy.on_hidden, message));
             (decision, offers) = (decision.max(policy.on_hidden), true);
         }
@@ -287,7 +316,10 @@ impl GuardSession {
     fn lock_failed(&mut self, call: &PendingCall, error: &LockFileError) -> OneMessage {
         let message = printable_line(&error.to_string());
         self.tell(self.finding(FindingCode::PinFailed, GuardDecision::Block, &message));
-        unjudged(call, &format!("the definitions could not be compared with the lock: {message}"))
+        unjudged(
+            call,
+            &format!("the definitions could not be compared with the lock: {message}"),
+        )
     }
 
     fn pin_finding(&self, change: &PinChange, decision: GuardDecision) -> GuardFinding {
@@ -298,16 +330,20 @@ impl GuardSession {
             change.name.clone()
         });
         let first = change.differences.first();
-        finding.path = first.map(|difference| difference.path.clone()).filter(|path| !path.is_empty());
+        finding.path = first
+            .map(|difference| difference.path.clone())
+            .filter(|path| !path.is_empty());
         finding
     }
 
     fn note_annotations(&mut self, items: &[Value]) {
         for item in items {
-            if let (Some(name), Some(annotations)) = (PinKind::Tool.name_of(item), item.get("annotations"))
+            if let (Some(name), Some(annotations)) =
+                (PinKind::Tool.name_of(item), item.get("annotations"))
                 && self.annotations.len() < MAX_ITEMS
             {
-                self.annotations.insert(name.to_owned(), annotations.clone());
+                self.annotations
+                    .insert(name.to_owned(), annotations.clone());
             }
         }
     }
@@ -320,7 +356,11 @@ pub(super) fn tools_of(lock: &Lock, server: &str) -> Option<BTreeSet<String>> {
 }
 
 fn count(number: usize, kind: PinKind) -> String {
-    format!("{number} {}{}", kind.noun(), if number == 1 { "" } else { "s" })
+    format!(
+        "{number} {}{}",
+        kind.noun(),
+        if number == 1 { "" } else { "s" }
+    )
 }
 
 fn name_or_number(kind: PinKind, index: usize, item: &Value) -> String {

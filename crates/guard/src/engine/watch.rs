@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proofhouse_detect::{
-    BuildError, ImportOptions, ScanFinding, ScanOutcome, ScanSession, Scanner, TraceItem, dropped_by,
-    open,
+    BuildError, ImportOptions, ScanFinding, ScanOutcome, ScanSession, Scanner, TraceItem,
+    dropped_by, open,
 };
 use proofhouse_oatf::{Direction, Document, Indicator, Protocol, ReadLimits, Tier, load_with};
 use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, Unreadable, collect};
@@ -56,7 +56,9 @@ pub enum WatchError {
     )]
     Tier(String, Option<Tier>),
     /// It looks at what servers send.
-    #[error("the indicator `{0}` may not block: it looks at answers, and only what the guarded client sends may be blocked by an indicator")]
+    #[error(
+        "the indicator `{0}` may not block: it looks at answers, and only what the guarded client sends may be blocked by an indicator"
+    )]
     Direction(String),
     /// It looks at another protocol.
     #[error("the indicator `{0}` may not block: it does not look at MCP")]
@@ -72,7 +74,9 @@ pub enum WatchError {
         reason: String,
     },
     /// The control has nothing that it looks at, so its silence shows nothing.
-    #[error("the indicator `{0}` may not block: its control has no message that it looks at, so its silence shows nothing")]
+    #[error(
+        "the indicator `{0}` may not block: its control has no message that it looks at, so its silence shows nothing"
+    )]
     Vacuous(String),
     /// It matches the control.
     #[error("the indicator `{0}` may not block: it matches message {1} of its control")]
@@ -97,7 +101,11 @@ impl Watcher {
         if policy.documents.is_empty() {
             return Ok(None);
         }
-        let paths: Vec<PathBuf> = policy.documents.iter().map(|path| directory.join(path)).collect();
+        let paths: Vec<PathBuf> = policy
+            .documents
+            .iter()
+            .map(|path| directory.join(path))
+            .collect();
         let mut builder = Scanner::builder();
         let mut any = false;
         for input in collect(&paths, DOCUMENTS)? {
@@ -141,13 +149,23 @@ impl Watcher {
                 let documents = self.scanner.documents().nth(one.document);
                 let (name, id) = documents.map_or(("", ""), |(name, document)| {
                     let indicator = document.attack.indicators().get(one.indicator);
-                    (name, indicator.and_then(|indicator| indicator.id.as_deref()).unwrap_or(""))
+                    (
+                        name,
+                        indicator
+                            .and_then(|indicator| indicator.id.as_deref())
+                            .unwrap_or(""),
+                    )
                 });
-                let may_block = from_client && self.enforced.contains(&(one.document, one.indicator));
+                let may_block =
+                    from_client && self.enforced.contains(&(one.document, one.indicator));
                 let (code, decision, message, path) = match &one.outcome {
                     ScanOutcome::Matched(evidence) => (
                         FindingCode::IndicatorMatched,
-                        if may_block { GuardDecision::Block } else { GuardDecision::Log },
+                        if may_block {
+                            GuardDecision::Block
+                        } else {
+                            GuardDecision::Log
+                        },
                         format!("{name}: {}", evidence.text),
                         Some(evidence.path.clone()),
                     ),
@@ -169,10 +187,12 @@ impl Watcher {
 /// A document with indicators; controls have none.
 fn load_document(input: &FileInput) -> Result<Option<Document>, WatchError> {
     let limits = ReadLimits::default();
-    let text = input.read(limits.max_bytes).map_err(|error| WatchError::Unreadable {
-        name: input.name(),
-        error,
-    })?;
+    let text = input
+        .read(limits.max_bytes)
+        .map_err(|error| WatchError::Unreadable {
+            name: input.name(),
+            error,
+        })?;
     let mut document = match load_with(&text, &limits) {
         Ok(loaded) => loaded.document,
         Err(errors) => {
@@ -198,9 +218,13 @@ fn earned(
     let id = || entry.indicator.clone();
     let mut found = Vec::new();
     for (document_number, (name, document)) in scanner.documents().enumerate() {
-        let is_named = entry.document.as_ref().is_none_or(|wanted| Path::new(name).ends_with(wanted));
+        let is_named = entry
+            .document
+            .as_ref()
+            .is_none_or(|wanted| Path::new(name).ends_with(wanted));
         let indicators = document.attack.indicators().iter().enumerate();
-        let called = indicators.filter(|(_, indicator)| indicator.id.as_ref() == Some(&entry.indicator));
+        let called =
+            indicators.filter(|(_, indicator)| indicator.id.as_ref() == Some(&entry.indicator));
         if is_named {
             found.extend(called.map(|(number, indicator)| (document_number, number, indicator)));
         }
@@ -217,7 +241,11 @@ fn earned(
     if indicator.direction == Some(Direction::Response) {
         return Err(WatchError::Direction(id()));
     }
-    if indicator.protocol.as_ref().is_some_and(|protocol| *protocol != Protocol::from("mcp")) {
+    if indicator
+        .protocol
+        .as_ref()
+        .is_some_and(|protocol| *protocol != Protocol::from("mcp"))
+    {
         return Err(WatchError::Protocol(id()));
     }
     check_control(scanner, (document, number), indicator, entry, directory)?;
@@ -246,14 +274,19 @@ fn check_control(
             TraceItem::Message { message, .. } => message,
             _ => return Err(failed("a line of it cannot be read".to_owned())),
         };
-        if message.direction == Some(Direction::Response) || dropped_by(indicator, &message).is_some() {
+        if message.direction == Some(Direction::Response)
+            || dropped_by(indicator, &message).is_some()
+        {
             continue;
         }
         looked += 1;
         let found = scanner.scan(&message).into_iter();
         let mut ours = found.filter(|one| (one.document, one.indicator) == place);
         if ours.next().is_some() {
-            return Err(WatchError::NotSilent(entry.indicator.clone(), message.sequence));
+            return Err(WatchError::NotSilent(
+                entry.indicator.clone(),
+                message.sequence,
+            ));
         }
     }
     if looked == 0 {

@@ -36,7 +36,10 @@ impl JsonNode {
     /// The last member of this name: the one that clients use.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         let members = self.members()?.iter().rev();
-        members.into_iter().find(|(name, _)| name == key).map(|(_, node)| node)
+        members
+            .into_iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, node)| node)
     }
 
     pub(super) fn members(&self) -> Option<&[(String, Self)]> {
@@ -156,7 +159,8 @@ impl JsonParser<'_> {
                 let rest = self.rest();
                 let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
                 let word = &rest[..end.unwrap_or(rest.len())];
-                let value = serde_json::from_str(word).map_err(|_| self.wrong("this is no value"))?;
+                let value =
+                    serde_json::from_str(word).map_err(|_| self.wrong("this is no value"))?;
                 self.at += word.len();
                 JsonKind::Scalar(value)
             }

@@ -64,7 +64,9 @@ impl KnownClient {
         home.join(match self {
             Self::ClaudeCode => ".claude.json",
             Self::Cursor => ".cursor/mcp.json",
-            Self::VsCode if cfg!(target_os = "macos") => "Library/Application Support/Code/User/mcp.json",
+            Self::VsCode if cfg!(target_os = "macos") => {
+                "Library/Application Support/Code/User/mcp.json"
+            }
             Self::VsCode => ".config/Code/User/mcp.json",
         })
     }
@@ -191,10 +193,12 @@ fn backup_of(path: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> Result<String, InstallError> {
-    FileInput::File(path.to_owned()).read(MAX_BYTES).map_err(|error| InstallError::Unreadable {
-        path: path.to_owned(),
-        error,
-    })
+    FileInput::File(path.to_owned())
+        .read(MAX_BYTES)
+        .map_err(|error| InstallError::Unreadable {
+            path: path.to_owned(),
+            error,
+        })
 }
 
 fn replace(path: &Path, text: &str) -> Result<(), InstallError> {

@@ -88,14 +88,22 @@ pub fn unwrapped(text: &str) -> Result<Rewritten, ConfigSyntax> {
     rewrite(text, |_, entry| {
         const NOT_GUARDED: &str = "it is not guarded";
         let command = entry.get("command").ok_or(NOT_GUARDED)?;
-        let args = entry.get("args").and_then(JsonNode::texts).ok_or(NOT_GUARDED)?;
+        let args = entry
+            .get("args")
+            .and_then(JsonNode::texts)
+            .ok_or(NOT_GUARDED)?;
         if !is_guarded(&args) {
             return Err(NOT_GUARDED);
         }
         let own = args.iter().skip_while(|arg| *arg != SEPARATOR).skip(1);
         let own: Vec<&String> = own.collect();
         let (program, rest) = own.split_first().ok_or(NOT_GUARDED)?;
-        Ok(edits(entry, command, &json!(program).to_string(), &json!(rest).to_string()))
+        Ok(edits(
+            entry,
+            command,
+            &json!(program).to_string(),
+            &json!(rest).to_string(),
+        ))
     })
 }
 
@@ -143,7 +151,9 @@ fn rewrite(
     edits.sort_by_key(|(span, _)| span.start);
     let mut at = 0;
     for (span, new) in edits {
-        rewritten.text.push_str(text.get(at..span.start).unwrap_or_default());
+        rewritten
+            .text
+            .push_str(text.get(at..span.start).unwrap_or_default());
         rewritten.text.push_str(&new);
         at = span.end;
     }

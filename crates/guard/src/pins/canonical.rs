@@ -125,7 +125,10 @@ fn whole(number: &Number) -> Number {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => {
-            #[expect(clippy::cast_possible_truncation, reason = "below 2^53, without a fraction")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "below 2^53, without a fraction"
+            )]
             let integer = float as i64;
             Number::from(integer)
         }

@@ -119,8 +119,11 @@ pub fn changes_of_server(pinned: &ServerPins, now: &ServerPins) -> Vec<PinChange
     }
     for kind in PinKind::ALL {
         if let (Some(before), Some(after)) = (pinned.listed(*kind), now.listed(*kind)) {
-            let names: BTreeMap<&String, ()> =
-                before.keys().chain(after.keys()).map(|name| (name, ())).collect();
+            let names: BTreeMap<&String, ()> = before
+                .keys()
+                .chain(after.keys())
+                .map(|name| (name, ()))
+                .collect();
             found.extend(names.into_keys().filter_map(|name| {
                 changes_of_item(*kind, name, before.get(name), after.get(name))
             }));
@@ -141,8 +144,11 @@ fn compare(
     }
     match (before, after) {
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
-            let keys: BTreeMap<&String, ()> =
-                before.keys().chain(after.keys()).map(|key| (key, ())).collect();
+            let keys: BTreeMap<&String, ()> = before
+                .keys()
+                .chain(after.keys())
+                .map(|key| (key, ()))
+                .collect();
             for key in keys.into_keys() {
                 let path = if path.is_empty() {
                     key.clone()
@@ -154,7 +160,12 @@ fn compare(
         }
         (Some(Value::Array(before)), Some(Value::Array(after))) if before.len() == after.len() => {
             for (index, (before, after)) in before.iter().zip(after).enumerate() {
-                compare(&format!("{path}[{index}]"), Some(before), Some(after), found);
+                compare(
+                    &format!("{path}[{index}]"),
+                    Some(before),
+                    Some(after),
+                    found,
+                );
             }
         }
         _ => found.push(PinDifference {

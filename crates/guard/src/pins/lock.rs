@@ -41,7 +41,10 @@ pub struct Lock {
 pub struct LockSyntax(pub Vec<Diagnostic>);
 
 fn first(findings: &[Diagnostic]) -> String {
-    findings.first().map(ToString::to_string).unwrap_or_default()
+    findings
+        .first()
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 const MISSING: &str = "GL-004";
@@ -50,8 +53,18 @@ static LOCK: TypeSpec = TypeSpec {
     name: "Lock",
     doc: "The pins of all servers.",
     fields: &[
-        FieldSpec::required("version", Kind::Exactly(VERSION), MISSING, "The version of the format."),
-        FieldSpec::required("servers", Kind::map(&Kind::Type(&SERVER)), MISSING, "The servers by name."),
+        FieldSpec::required(
+            "version",
+            Kind::Exactly(VERSION),
+            MISSING,
+            "The version of the format.",
+        ),
+        FieldSpec::required(
+            "servers",
+            Kind::map(&Kind::Type(&SERVER)),
+            MISSING,
+            "The servers by name.",
+        ),
     ],
     extensions: false,
     exactly_one: None,
@@ -62,11 +75,19 @@ static SERVER: TypeSpec = TypeSpec {
     doc: "What one server was approved with.",
     fields: &[
         FieldSpec::optional("origin", Kind::Text, "How it is started or reached."),
-        FieldSpec::optional("instructions", Kind::Text, "Its instructions; empty if it gave none."),
+        FieldSpec::optional(
+            "instructions",
+            Kind::Text,
+            "Its instructions; empty if it gave none.",
+        ),
         FieldSpec::optional("agentCard", Kind::Any, "The card of an agent."),
         FieldSpec::optional("tools", Kind::Object, "Its tools by name."),
         FieldSpec::optional("prompts", Kind::Object, "Its prompts by name."),
-        FieldSpec::optional("resourceTemplates", Kind::Object, "Its templates of resources by address."),
+        FieldSpec::optional(
+            "resourceTemplates",
+            Kind::Object,
+            "Its templates of resources by address.",
+        ),
     ],
     extensions: false,
     exactly_one: None,
@@ -128,7 +149,10 @@ impl Lock {
 
 fn server_value(pins: &ServerPins) -> Value {
     let mut server = Map::new();
-    let texts = [("origin", &pins.origin), ("instructions", &pins.instructions)];
+    let texts = [
+        ("origin", &pins.origin),
+        ("instructions", &pins.instructions),
+    ];
     for (key, text) in texts {
         if let Some(text) = text {
             server.insert(key.to_owned(), Value::from(text.as_str()));

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 pub use canonical::canonical;
 pub use changes::{PinChange, PinDifference, changes_of_item, changes_of_server, changes_of_text};
-pub use file::{LockFileError, LockFile};
+pub use file::{LockFile, LockFileError};
 pub use inspect::{Inspection, hidden_text, inspect};
 pub use lock::{FILE, LOCK_LIMITS, Lock, LockSyntax};
 pub use lookalike::{is_mixed, skeleton};

@@ -106,7 +106,10 @@ pub fn diff_lines(change: &PinChange) -> Vec<String> {
                 Some(value) => value.to_string(),
                 None => continue,
             };
-            lines.extend(text.lines().map(|line| format!("  {mark} {}", visible(line))));
+            lines.extend(
+                text.lines()
+                    .map(|line| format!("  {mark} {}", visible(line))),
+            );
         }
     }
     lines

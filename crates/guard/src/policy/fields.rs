@@ -18,7 +18,11 @@ pub(super) static POLICY: TypeSpec = TypeSpec {
     fields: &[
         needed("policy", Kind::Exactly(1), "The version of the format."),
         FieldSpec::optional("name", Kind::SomeText, "What it is called."),
-        FieldSpec::optional("pins", Kind::Type(&PINS), "What happens when definitions change."),
+        FieldSpec::optional(
+            "pins",
+            Kind::Type(&PINS),
+            "What happens when definitions change.",
+        ),
         FieldSpec::optional(
             "tools",
             Kind::list(&Kind::Type(&TOOL)),
@@ -95,6 +99,11 @@ pub(super) static TOOL: TypeSpec = TypeSpec {
             "What its results are: `untrusted` (others can write into them), `secret`, or `trusted`. Without it, results are not followed.",
         ),
         FieldSpec::optional(
+            "free_text",
+            Kind::list(&Kind::SomeText),
+            "The fields of its structured results (JSON) that others write freely, such as `body`; `*` stands for any letters. `returns` then counts for these fields and for every value that reads like text; other values, such as ids and senders, are trusted as a whole. `[]`: only values that read like text. Default: every field.",
+        ),
+        FieldSpec::optional(
             "effects",
             Kind::list(&Kind::SomeText),
             "What calling it does, in words of your own, such as `send`, `pay` or `delete`. A tool with an effect is a sink.",
@@ -115,17 +124,26 @@ pub(super) static TAINT: TypeSpec = TypeSpec {
     fields: &[
         FieldSpec::optional(
             "budget",
-            Kind::Integer { min: 1024, max: Some(64 << 20) },
+            Kind::Integer {
+                min: 1024,
+                max: Some(64 << 20),
+            },
             "Bytes of results that are remembered for each of untrusted, secret and trusted; the oldest go first. Default: 1048576.",
         ),
         FieldSpec::optional(
             "min_value",
-            Kind::Integer { min: 2, max: Some(256) },
+            Kind::Integer {
+                min: 2,
+                max: Some(256),
+            },
             "How long an argument must be, in characters, to count as a value of a result as a whole. Default: 4.",
         ),
         FieldSpec::optional(
             "min_part",
-            Kind::Integer { min: 8, max: Some(1024) },
+            Kind::Integer {
+                min: 8,
+                max: Some(1024),
+            },
             "How many letters and digits of an argument must stand together in a result to count as a part of it. Default: 16.",
         ),
     ],
@@ -137,7 +155,11 @@ pub(super) static RULE: TypeSpec = TypeSpec {
     name: "PolicyRule",
     doc: "A rule about calls or results.",
     fields: &[
-        needed("id", Kind::Matching("^[A-Za-z0-9][A-Za-z0-9._-]*$"), "What findings call it."),
+        needed(
+            "id",
+            Kind::Matching("^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+            "What findings call it.",
+        ),
         FieldSpec::optional(
             "on",
             Kind::Choice(RULE_SCOPES),
@@ -153,7 +175,11 @@ pub(super) static RULE: TypeSpec = TypeSpec {
             Kind::SomeText,
             "A regular expression (RE2) that a text of the call's arguments or of the result must match.",
         ),
-        needed("decision", Kind::Choice(RULE_DECISIONS), "What happens when it matches."),
+        needed(
+            "decision",
+            Kind::Choice(RULE_DECISIONS),
+            "What happens when it matches.",
+        ),
         FieldSpec::optional(
             "message",
             Kind::SomeText,
@@ -205,7 +231,11 @@ pub(super) static ENFORCE: TypeSpec = TypeSpec {
     doc: "An indicator that may block. It must be of tier `local_action` or `boundary_breach`, look at requests, and be silent on a control.",
     fields: &[
         needed("indicator", Kind::SomeText, "The indicator's id."),
-        FieldSpec::optional("document", Kind::SomeText, "The document's file name, where several have an indicator of this id."),
+        FieldSpec::optional(
+            "document",
+            Kind::SomeText,
+            "The document's file name, where several have an indicator of this id.",
+        ),
         needed(
             "control",
             Kind::SomeText,

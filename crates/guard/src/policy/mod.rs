@@ -34,14 +34,29 @@ const RULE_DECISIONS: &[&str] = &["allow", "log", "redact", "ask", "block"];
 
 /// The codes of findings about a policy, and what each means.
 pub const CODES: &[(&str, &str)] = &[
-    ("GP-001", "The text is not YAML that can be read, or is larger than it may be."),
+    (
+        "GP-001",
+        "The text is not YAML that can be read, or is larger than it may be.",
+    ),
     ("GP-002", "A value has the wrong type."),
     ("GP-003", "A key is unknown."),
     ("GP-004", "A key that is needed is missing."),
-    ("GP-005", "A value is not one of those that are known, or out of range."),
-    ("GP-006", "A key has nothing behind it and counts as absent."),
-    ("GP-007", "An expression or a pattern cannot be compiled, or names what does not exist."),
-    ("GP-008", "A rule cannot do what it says: it has neither `when` nor `pattern`, asks about a result, or redacts a result without a pattern."),
+    (
+        "GP-005",
+        "A value is not one of those that are known, or out of range.",
+    ),
+    (
+        "GP-006",
+        "A key has nothing behind it and counts as absent.",
+    ),
+    (
+        "GP-007",
+        "An expression or a pattern cannot be compiled, or names what does not exist.",
+    ),
+    (
+        "GP-008",
+        "A rule cannot do what it says: it has neither `when` nor `pattern`, asks about a result, or redacts a result without a pattern.",
+    ),
     ("GP-009", "Two rules have one id."),
 ];
 
@@ -131,6 +146,8 @@ pub struct ToolLabel {
     pub server: Option<String>,
     /// What its results are.
     pub returns: Option<TaintLabel>,
+    /// The fields of its structured results that are free text; without it, every field is.
+    pub free_text: Option<Vec<String>>,
     /// What calling it does.
     pub effects: Vec<String>,
     /// The arguments that decide about the effect; all of them where there are none.

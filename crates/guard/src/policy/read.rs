@@ -91,12 +91,18 @@ impl<'s> PolicyReader<'s> {
             let rule = reader.rule(node)?;
             if !ids.insert(rule.id.clone()) {
                 let message = format!("another rule is called `{}`", rule.id);
-                reader.0.error("GP-009", message, Some("give it a name of its own".to_owned()));
+                reader.0.error(
+                    "GP-009",
+                    message,
+                    Some("give it a name of its own".to_owned()),
+                );
             }
             Some(rule)
         });
         let ask_timeout = fields.read("asks", Self::asks);
-        let indicators = fields.read("indicators", Self::indicators).unwrap_or_default();
+        let indicators = fields
+            .read("indicators", Self::indicators)
+            .unwrap_or_default();
         Some(Policy {
             name,
             pins,
@@ -135,14 +141,19 @@ impl<'s> PolicyReader<'s> {
         let server = fields.text("server");
         let returns = fields.read("returns", |reader, node| {
             let word = reader.word(node, super::LABELS)?;
-            TaintLabel::ALL.iter().copied().find(|label| label.as_str() == word)
+            TaintLabel::ALL
+                .iter()
+                .copied()
+                .find(|label| label.as_str() == word)
         });
+        let free_text = fields.texts("free_text");
         let effects = fields.texts("effects").unwrap_or_default();
         let decides = fields.texts("decides").unwrap_or_default();
         Some(ToolLabel {
             tools: tools?,
             server,
             returns,
+            free_text,
             effects,
             decides,
         })
@@ -180,16 +191,26 @@ impl<'s> PolicyReader<'s> {
             reader.word(node, super::ON_ERROR)
         });
         let wrong = if !has_when && !has_pattern {
-            Some(("the rule has neither `when` nor `pattern`, so it would match everything", "write `when: true` if it should"))
+            Some((
+                "the rule has neither `when` nor `pattern`, so it would match everything",
+                "write `when: true` if it should",
+            ))
         } else if is_about_results && decision == Some(GuardDecision::Ask) {
-            Some(("nobody can be asked about a result", "ask about calls, and block or redact results"))
+            Some((
+                "nobody can be asked about a result",
+                "ask about calls, and block or redact results",
+            ))
         } else if is_about_results && decision == Some(GuardDecision::Redact) && !has_pattern {
-            Some(("`redact` needs a `pattern` that says what is taken out of a result", "add `pattern`"))
+            Some((
+                "`redact` needs a `pattern` that says what is taken out of a result",
+                "add `pattern`",
+            ))
         } else {
             None
         };
         if let Some((message, help)) = wrong {
-            self.0.error("GP-008", message.to_owned(), Some(help.to_owned()));
+            self.0
+                .error("GP-008", message.to_owned(), Some(help.to_owned()));
             return None;
         }
         // One that cannot be compiled was told.
@@ -273,7 +294,11 @@ impl<'s> PolicyReader<'s> {
                 Err(DurationError::Zero) => "must be greater than zero",
             };
             let message = format!("{} {problem}", reader.place());
-            reader.0.error("GP-005", message, Some("write for example `30s` or `2m`".to_owned()));
+            reader.0.error(
+                "GP-005",
+                message,
+                Some("write for example `30s` or `2m`".to_owned()),
+            );
             None
         })
     }

@@ -44,11 +44,7 @@ impl PolicyRule {
     /// # Errors
     ///
     /// Returns an error when that cannot be told.
-    pub fn matches(
-        &self,
-        variables: &Variables<'_>,
-        texts: &Value,
-    ) -> Result<bool, RuleFailure> {
+    pub fn matches(&self, variables: &Variables<'_>, texts: &Value) -> Result<bool, RuleFailure> {
         if let Some(pattern) = &self.pattern
             && !matches_below(pattern, texts, &mut MatchBudget::default())?
         {
@@ -134,8 +130,9 @@ fn redacted(
     let mut done = String::with_capacity(text.len());
     let mut rest = text;
     loop {
-        let found: Option<Range<usize>> =
-            pattern.find(rest, budget).map_err(|_| RuleFailure::Pattern)?;
+        let found: Option<Range<usize>> = pattern
+            .find(rest, budget)
+            .map_err(|_| RuleFailure::Pattern)?;
         match found {
             Some(found) if !found.is_empty() => {
                 done.push_str(&rest[..found.start]);

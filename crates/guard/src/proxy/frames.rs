@@ -204,8 +204,14 @@ mod tests {
     async fn the_id_of_a_long_line_is_found_wherever_it_stands() {
         let long = "x".repeat(300_000);
         for (text, id) in [
-            (format!(r#"{{"id":7,"result":{{"text":"{long}"}}}}"#), Some(json!(7))),
-            (format!(r#"{{"result":{{"id":1,"text":"\"id\":2,{long}"}},"id" : "a\"b" }}"#), Some(json!("a\"b"))),
+            (
+                format!(r#"{{"id":7,"result":{{"text":"{long}"}}}}"#),
+                Some(json!(7)),
+            ),
+            (
+                format!(r#"{{"result":{{"id":1,"text":"\"id\":2,{long}"}},"id" : "a\"b" }}"#),
+                Some(json!("a\"b")),
+            ),
             (format!(r#"{{"result":"{long}"}}"#), None),
             (format!(r#"[{{"id":1,"text":"{long}"}}]"#), None),
         ] {

@@ -31,7 +31,9 @@ impl GuardedCommand {
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
-        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let group = child
+            .id()
+            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let pipes = (child.stdin.take(), child.stdout.take());
         let server = GuardedServer { child, group };
         match pipes {

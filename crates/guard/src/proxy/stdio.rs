@@ -112,7 +112,10 @@ where
         Arc::clone(&shared),
         timeout,
     );
-    let from_server = pump_server(GuardLines::new(server_out, limits.max_message_bytes), &shared);
+    let from_server = pump_server(
+        GuardLines::new(server_out, limits.max_message_bytes),
+        &shared,
+    );
     tokio::pin!(from_server);
     let server_left = {
         tokio::pin!(from_client);
@@ -257,7 +260,9 @@ fn judged<'l, O: AsyncWrite + Unpin>(
     let bytes = match line {
         GuardLine::Whole(bytes) | GuardLine::Cut(bytes) => bytes,
         GuardLine::TooLong { bytes, id } => {
-            return Judged::Instead(shared.with(|session| session.too_long(from, *bytes, id.as_ref())));
+            return Judged::Instead(
+                shared.with(|session| session.too_long(from, *bytes, id.as_ref())),
+            );
         }
     };
     // A blank line says nothing.

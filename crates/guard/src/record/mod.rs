@@ -106,7 +106,9 @@ impl GuardRecorder {
         let time = (self.clock)();
         if let Some(target) = &mut self.findings {
             let mut line = json!({"time": format!("{time:.3}")});
-            if let (Value::Object(line), Ok(Value::Object(rest))) = (&mut line, serde_json::to_value(finding)) {
+            if let (Value::Object(line), Ok(Value::Object(rest))) =
+                (&mut line, serde_json::to_value(finding))
+            {
                 line.extend(rest);
             }
             let written = write_line(target, &line);

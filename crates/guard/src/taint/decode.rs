@@ -44,7 +44,11 @@ fn is_noise(c: char) -> bool {
 }
 
 fn hex(run: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|d| u8::try_from(d).ok());
+    let digit = |byte: &u8| {
+        char::from(*byte)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
     let digits: Vec<u8> = run.as_bytes().iter().map(digit).collect::<Option<_>>()?;
     digits.len().is_multiple_of(2).then(|| {
         let pairs = digits.chunks_exact(2);

@@ -22,14 +22,17 @@ attack:
 
 const SILENT: &str = r#"{"protocol":"mcp","operation":"tools/call","direction":"request","content":{"name":"read","arguments":{"path":"notes.txt"}}}"#;
 const LOUD: &str = r#"{"protocol":"mcp","operation":"tools/call","direction":"request","content":{"name":"read","arguments":{"path":"~/.ssh/id_rsa"}}}"#;
-const OTHER: &str = r#"{"protocol":"mcp","operation":"tools/list","direction":"request","content":{}}"#;
+const OTHER: &str =
+    r#"{"protocol":"mcp","operation":"tools/list","direction":"request","content":{}}"#;
 
 fn indicators(directory: &Path, enforce: Option<(&str, &str)>) -> IndicatorPolicy {
     std::fs::write(directory.join("attack.yaml"), DOCUMENT).unwrap();
     let mut text = "policy: 1\nindicators:\n  documents: [attack.yaml]\n".to_owned();
     if let Some((indicator, control)) = enforce {
         std::fs::write(directory.join("control.jsonl"), format!("{control}\n")).unwrap();
-        text.push_str(&format!("  enforce:\n    - {{indicator: {indicator}, control: control.jsonl}}\n"));
+        text.push_str(&format!(
+            "  enforce:\n    - {{indicator: {indicator}, control: control.jsonl}}\n"
+        ));
     }
     policy(&text).indicators
 }
@@ -39,10 +42,18 @@ fn they_observe_by_default() {
     let directory = tempfile::tempdir().unwrap();
     let watcher = Watcher::load(&indicators(directory.path(), None), directory.path()).unwrap();
     let mut tried = Tried::watched(policy("policy: 1\n"), None, watcher);
-    assert_eq!(tried.call("read", &json!({"path": "~/.ssh/id_rsa"})), Passage::Pass);
+    assert_eq!(
+        tried.call("read", &json!({"path": "~/.ssh/id_rsa"})),
+        Passage::Pass
+    );
     let found = tried.findings();
     assert_eq!(found.len(), 3);
-    assert!(found.iter().all(|one| one.code == FindingCode::IndicatorMatched && one.decision == GuardDecision::Log));
+    assert!(
+        found
+            .iter()
+            .all(|one| one.code == FindingCode::IndicatorMatched
+                && one.decision == GuardDecision::Log)
+    );
     assert_eq!(found[0].rule.as_deref(), Some("breach"));
 }
 
@@ -53,7 +64,10 @@ fn one_that_earned_it_blocks() {
     let watcher = Watcher::load(&policies, directory.path()).unwrap();
     let mut tried = Tried::watched(policy("policy: 1\n"), None, watcher);
     assert!(refusal(&tried.call("read", &json!({"path": "~/.ssh/id_rsa"}))).contains("breach"));
-    assert_eq!(tried.call("read", &json!({"path": "notes.txt"})), Passage::Pass);
+    assert_eq!(
+        tried.call("read", &json!({"path": "notes.txt"})),
+        Passage::Pass
+    );
 }
 
 #[test]
@@ -69,7 +83,9 @@ fn others_are_refused_with_a_reason() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let policies = indicators(directory.path(), Some((indicator, control)));
-        let error = Watcher::load(&policies, directory.path()).unwrap_err().to_string();
+        let error = Watcher::load(&policies, directory.path())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(reason), "{indicator}: {error}");
     }
 }

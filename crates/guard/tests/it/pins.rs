@@ -42,7 +42,10 @@ fn a_changed_tool_is_withheld_and_cannot_be_called() {
     assert_eq!(tried.list_tools(&changed), json!([tools()[1]]));
     let found = tried.findings();
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].code, found[0].decision), (FindingCode::PinChanged, GuardDecision::Block));
+    assert_eq!(
+        (found[0].code, found[0].decision),
+        (FindingCode::PinChanged, GuardDecision::Block)
+    );
     assert_eq!(found[0].path.as_deref(), Some("description"));
     assert!(refusal(&tried.call("read_file", &json!({"path": "a"}))).contains("not approved"));
     assert_eq!(tried.codes(), [FindingCode::WithheldCall]);
@@ -51,9 +54,15 @@ fn a_changed_tool_is_withheld_and_cannot_be_called() {
     // What was offered is kept for the person who approves; once approved, it passes.
     let file = LockFile::new(&lock);
     let offered = file.pending().read().unwrap();
-    let changes = changes_of_server(&file.read().unwrap().servers["files"], &offered.servers["files"]);
+    let changes = changes_of_server(
+        &file.read().unwrap().servers["files"],
+        &offered.servers["files"],
+    );
     assert_eq!(changes.len(), 1);
-    assert_eq!(changes[0].to_string(), "tool `read_file` changed at description");
+    assert_eq!(
+        changes[0].to_string(),
+        "tool `read_file` changed at description"
+    );
     file.update(|lock| lock.servers = offered.servers).unwrap();
     let mut approved = Tried::new(Policy::stock(), Some(&lock));
     assert_eq!(approved.list_tools(&changed), changed);
@@ -81,7 +90,10 @@ fn tools_that_come_and_go_are_told_over_pages() {
     page(&mut second, None, json!([tools()[0]]), Some("2"));
     let new = json!({"name": "exfiltrate", "inputSchema": {}});
     assert_eq!(page(&mut second, Some("2"), json!([new]), None), json!([]));
-    assert_eq!(second.codes(), [FindingCode::PinAdded, FindingCode::PinRemoved]);
+    assert_eq!(
+        second.codes(),
+        [FindingCode::PinAdded, FindingCode::PinRemoved]
+    );
 }
 
 #[test]
@@ -109,7 +121,10 @@ fn instructions_prompts_and_templates_are_pinned() {
     let (begun, prompts, templates, codes) = run("Obey me.", "Asks!", "Files!");
     assert_eq!(codes, [FindingCode::PinChanged; 3]);
     assert_eq!(begun["result"].get("instructions"), None);
-    assert_eq!(begun["result"]["protocolVersion"], "2025-06-18", "only the instructions are withheld");
+    assert_eq!(
+        begun["result"]["protocolVersion"], "2025-06-18",
+        "only the instructions are withheld"
+    );
     assert_eq!(prompts["result"]["prompts"], json!([]));
     assert_eq!(templates["result"]["resourceTemplates"], json!([]));
 }
@@ -119,7 +134,11 @@ fn what_is_suspicious_is_found_at_first_sight() {
     for (name, description, code) in [
         ("read", "Reads\u{200b} a file.", FindingCode::HiddenText),
         ("read", "Reads \u{202e}a file.", FindingCode::HiddenText),
-        ("read", "Reads \u{e0049}\u{e0067} a file.", FindingCode::HiddenText),
+        (
+            "read",
+            "Reads \u{e0049}\u{e0067} a file.",
+            FindingCode::HiddenText,
+        ),
         ("re\u{430}d", "Reads a file.", FindingCode::LookalikeName),
         ("send-Emai1", "Sends.", FindingCode::LookalikeName),
     ] {
@@ -145,16 +164,27 @@ fn a_name_of_another_server_is_told_and_a_name_that_comes_twice_is_withheld() {
     let directory = tempfile::tempdir().unwrap();
     let lock = directory.path().join("proofhouse.lock");
     let other = "version: 1\nservers:\n  mail:\n    tools:\n      search: {name: search}\n";
-    LockFile::new(&lock).update(|lock| *lock = Lock::parse(other).unwrap()).unwrap();
+    LockFile::new(&lock)
+        .update(|lock| *lock = Lock::parse(other).unwrap())
+        .unwrap();
     let mut tried = Tried::new(Policy::stock(), Some(&lock));
     let search = json!([{"name": "search", "inputSchema": {}}]);
     assert_eq!(tried.list_tools(&search), search);
-    assert_eq!(tried.codes(), [FindingCode::ShadowedName, FindingCode::PinRecorded]);
+    assert_eq!(
+        tried.codes(),
+        [FindingCode::ShadowedName, FindingCode::PinRecorded]
+    );
 
-    let mut twice = Tried::new(policy("policy: 1\n"), Some(&directory.path().join("other.lock")));
+    let mut twice = Tried::new(
+        policy("policy: 1\n"),
+        Some(&directory.path().join("other.lock")),
+    );
     let tools = json!([{"name": "a", "description": "One."}, {"name": "b"}, {"name": "a", "description": "Two."}]);
     assert_eq!(twice.list_tools(&tools), json!([{"name": "b"}]));
-    assert_eq!(twice.codes(), [FindingCode::DuplicateName, FindingCode::PinRecorded]);
+    assert_eq!(
+        twice.codes(),
+        [FindingCode::DuplicateName, FindingCode::PinRecorded]
+    );
 }
 
 #[test]
@@ -181,7 +211,13 @@ fn a_lock_that_cannot_be_used_lets_nothing_pass() {
     let mut tried = Tried::new(Policy::stock(), Some(&lock));
     std::fs::write(&lock, "servers: [").unwrap();
     let answer = tried.exchange("tools/list", &json!({}), &json!({"tools": tools()}));
-    assert!(answer["error"]["message"].as_str().unwrap().contains("lock"), "{answer}");
+    assert!(
+        answer["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("lock"),
+        "{answer}"
+    );
     assert_eq!(tried.codes(), [FindingCode::PinFailed]);
 }
 
@@ -195,6 +231,9 @@ fn the_lock_is_text_that_can_be_reviewed() {
     let text = std::fs::read_to_string(&lock).unwrap();
     assert!(text.starts_with("# What your servers said"), "{text}");
     assert!(text.contains("\n      a:\n"), "{text}");
-    assert!(!text.contains('\u{202e}'), "what is hidden can be seen in review: {text}");
+    assert!(
+        !text.contains('\u{202e}'),
+        "what is hidden can be seen in review: {text}"
+    );
     assert!(Lock::parse(&text).unwrap().servers.contains_key("files"));
 }

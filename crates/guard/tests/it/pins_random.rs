@@ -45,7 +45,11 @@ fn tools() -> impl Strategy<Value = Vec<Value>> {
     prop::collection::vec(tool, 1..5).prop_map(|mut tools| {
         // Names that look alike are another test.
         for (index, tool) in tools.iter_mut().enumerate() {
-            tool["name"] = json!(format!("{}_{}", ["alpha", "bravo", "cedar", "delta", "ember"][index], tool["name"].as_str().unwrap_or("")));
+            tool["name"] = json!(format!(
+                "{}_{}",
+                ["alpha", "bravo", "cedar", "delta", "ember"][index],
+                tool["name"].as_str().unwrap_or("")
+            ));
         }
         tools
     })
@@ -53,7 +57,9 @@ fn tools() -> impl Strategy<Value = Vec<Value>> {
 
 /// The next number of a sequence that `state` begins.
 fn next(state: &mut u64) -> usize {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
     usize::try_from(*state >> 40).unwrap()
 }
 
@@ -102,7 +108,10 @@ fn change(value: &mut Value, state: &mut u64) {
         },
         Value::Object(members) => {
             let keys: Vec<String> = members.keys().cloned().collect();
-            match (choice % 3, keys.get(choice.checked_rem(keys.len()).unwrap_or(0))) {
+            match (
+                choice % 3,
+                keys.get(choice.checked_rem(keys.len()).unwrap_or(0)),
+            ) {
                 (0, Some(key)) => {
                     members.remove(key);
                 }
@@ -122,7 +131,10 @@ fn change(value: &mut Value, state: &mut u64) {
 fn shuffled(value: &Value, is_set: bool, state: &mut u64) -> Value {
     match value {
         Value::Array(items) => {
-            let mut items: Vec<Value> = items.iter().map(|item| shuffled(item, false, state)).collect();
+            let mut items: Vec<Value> = items
+                .iter()
+                .map(|item| shuffled(item, false, state))
+                .collect();
             if is_set {
                 shuffle(&mut items, state);
             }

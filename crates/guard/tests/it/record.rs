@@ -25,7 +25,9 @@ impl Write for Kept {
 impl Kept {
     fn lines(&self) -> Vec<Value> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 }
 
@@ -60,13 +62,26 @@ fn everything_is_written_as_it_happens() {
         })
         .collect();
     assert_eq!(messages.len(), 3);
-    assert_eq!(messages[1].content, json!({"content": [], "name": "read", "arguments": {"path": "a"}}));
+    assert_eq!(
+        messages[1].content,
+        json!({"content": [], "name": "read", "arguments": {"path": "a"}})
+    );
     assert_eq!(trace.lines()[0]["recorded_by"], "proofhouse guard");
 
     let found = findings.lines();
     assert_eq!(found.len(), 1);
-    assert_eq!((&found[0]["code"], &found[0]["rule"], &found[0]["sequence"]), (&json!("rule_matched"), &json!("credential-in-call"), &json!(3)));
+    assert_eq!(
+        (&found[0]["code"], &found[0]["rule"], &found[0]["sequence"]),
+        (
+            &json!("rule_matched"),
+            &json!("credential-in-call"),
+            &json!(3)
+        )
+    );
     assert_eq!(found[0]["time"], "1970-01-01T00:00:00.000Z");
     let events = ocsf.lines();
-    assert_eq!((&events[0]["class_uid"], &events[0]["disposition_id"]), (&json!(2004), &json!(2)));
+    assert_eq!(
+        (&events[0]["class_uid"], &events[0]["disposition_id"]),
+        (&json!(2004), &json!(2))
+    );
 }

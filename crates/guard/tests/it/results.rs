@@ -11,13 +11,20 @@ fn a_result_is_redacted_or_withheld_by_rule() {
     let text = "policy: 1\nrules:\n  - {id: hide, on: result, pattern: 'sk-[a-z]+', decision: redact, on_error: block}\n  - {id: stop, on: result, when: 'result.text.contains(\"POISON\")', decision: block, on_error: block}\n";
     let mut tried = Tried::new(policy(text), None);
     let answer = tried.called("read", "a sk-abc b sk-def c");
-    assert_eq!(answer["result"]["content"][0]["text"], "a [redacted] b [redacted] c");
+    assert_eq!(
+        answer["result"]["content"][0]["text"],
+        "a [redacted] b [redacted] c"
+    );
     let answer = tried.called("read", "POISON");
     assert_eq!(answer["result"]["isError"], true);
     assert!(!answer.to_string().contains("POISON"));
     let clean = tried.called("read", "clean");
     assert_eq!(clean["result"]["content"][0]["text"], "clean");
-    let decisions: Vec<GuardDecision> = tried.findings().iter().map(|finding| finding.decision).collect();
+    let decisions: Vec<GuardDecision> = tried
+        .findings()
+        .iter()
+        .map(|finding| finding.decision)
+        .collect();
     assert_eq!(decisions, [GuardDecision::Redact, GuardDecision::Block]);
 }
 
@@ -36,8 +43,16 @@ fn an_answer_that_nobody_asked_for_does_not_pass() {
 #[test]
 fn what_is_no_message_does_not_pass() {
     let mut tried = Tried::new(policy("policy: 1\n"), None);
-    for line in ["{", "\"x\"", "{\"id\":1}", "[]", "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"x\"}", "\u{feff}{}"] {
-        let Passage::Instead(actions) = tried.session.judge(MessageFrom::Client, line.as_bytes()) else {
+    for line in [
+        "{",
+        "\"x\"",
+        "{\"id\":1}",
+        "[]",
+        "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"x\"}",
+        "\u{feff}{}",
+    ] {
+        let Passage::Instead(actions) = tried.session.judge(MessageFrom::Client, line.as_bytes())
+        else {
             panic!("{line}");
         };
         let [GuardAction::ToClient(text)] = actions.as_slice() else {
@@ -45,10 +60,16 @@ fn what_is_no_message_does_not_pass() {
         };
         let answer: Value = serde_json::from_str(text).unwrap();
         assert_eq!(answer["error"]["code"], -32700, "{line}");
-        assert_eq!(tried.session.judge(MessageFrom::Server, line.as_bytes()), Passage::Instead(Vec::new()));
+        assert_eq!(
+            tried.session.judge(MessageFrom::Server, line.as_bytes()),
+            Passage::Instead(Vec::new())
+        );
         assert_eq!(tried.codes(), [FindingCode::Malformed; 2], "{line}");
     }
-    assert_eq!(tried.session.judge(MessageFrom::Client, &[0xff, 0xfe]), tried.session.judge(MessageFrom::Client, &[0xff, 0xfe]));
+    assert_eq!(
+        tried.session.judge(MessageFrom::Client, &[0xff, 0xfe]),
+        tried.session.judge(MessageFrom::Client, &[0xff, 0xfe])
+    );
 }
 
 #[test]
@@ -56,14 +77,21 @@ fn one_message_of_a_batch_can_be_stopped() {
     let text = "policy: 1\nrules:\n  - {id: no, when: 'call.tool == \"bad\"', decision: block, on_error: block}\n";
     let mut tried = Tried::new(policy(text), None);
     let call = |id: u64, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool}});
-    assert_eq!(tried.from_client(&json!([call(1, "good"), call(2, "fine")])), Passage::Pass);
-    let Passage::Instead(actions) = tried.from_client(&json!([call(3, "good"), call(4, "bad")])) else {
+    assert_eq!(
+        tried.from_client(&json!([call(1, "good"), call(2, "fine")])),
+        Passage::Pass
+    );
+    let Passage::Instead(actions) = tried.from_client(&json!([call(3, "good"), call(4, "bad")]))
+    else {
         panic!("it passed");
     };
     let [GuardAction::ToServer(sent), GuardAction::ToClient(refused)] = actions.as_slice() else {
         panic!("{actions:?}");
     };
-    assert_eq!(serde_json::from_str::<Value>(sent).unwrap(), json!([call(3, "good")]));
+    assert_eq!(
+        serde_json::from_str::<Value>(sent).unwrap(),
+        json!([call(3, "good")])
+    );
     assert!(refused.contains("\"id\":4"), "{refused}");
 }
 
@@ -77,7 +105,13 @@ fn an_id_in_use_and_ids_of_any_size_are_handled() {
     };
     let long = "123456789012345678901234567890";
     let asked = format!("{{\"jsonrpc\":\"2.0\",\"id\":{long},\"method\":\"ping\"}}");
-    assert_eq!(tried.session.judge(MessageFrom::Client, asked.as_bytes()), Passage::Pass);
+    assert_eq!(
+        tried.session.judge(MessageFrom::Client, asked.as_bytes()),
+        Passage::Pass
+    );
     let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{long},\"result\":{{}}}}");
-    assert_eq!(tried.session.judge(MessageFrom::Server, answer.as_bytes()), Passage::Pass);
+    assert_eq!(
+        tried.session.judge(MessageFrom::Server, answer.as_bytes()),
+        Passage::Pass
+    );
 }
