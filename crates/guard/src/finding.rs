@@ -1,5 +1,6 @@
 //! What the guard tells of: a finding is data, and every output is made from it.
 
+use proofhouse_source::printable_line;
 use serde::Serialize;
 
 /// What became of a message.
@@ -197,6 +198,21 @@ impl GuardFinding {
             message: message.into(),
             sequence: None,
         }
+    }
+
+    /// The finding on one line, for people.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = format!("{}: {}", self.decision.as_str(), self.server);
+        if let Some(item) = &self.item {
+            line.push_str(&format!("/{item}"));
+        }
+        line.push_str(&format!(": {} [{}", self.message, self.code.as_str()));
+        if let Some(rule) = &self.rule {
+            line.push_str(&format!(" {rule}"));
+        }
+        line.push(']');
+        printable_line(&line)
     }
 
     /// The same about a tool, prompt, template or method.

@@ -8,6 +8,7 @@
 pub mod engine;
 mod finding;
 pub mod install;
+mod open;
 pub mod pins;
 pub mod policy;
 pub mod proxy;
@@ -15,3 +16,4 @@ pub mod record;
 pub mod taint;
 
 pub use finding::{FindingCode, FindingSeverity, GuardDecision, GuardFinding};
+pub use open::{GuardFiles, GuardOpenError, OpenedGuard, command_name, read_policy, url_name};

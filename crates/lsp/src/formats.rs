@@ -6,6 +6,7 @@ use proofhouse_campaign::cases::{self, is_cases_file};
 use proofhouse_campaign::config::{self, ConfigVariables};
 use proofhouse_campaign::document;
 use proofhouse_detect::EXTENSION_FIELD;
+use proofhouse_guard::policy;
 use proofhouse_manifest::{self as manifest, Bundle};
 use proofhouse_oatf::{CodeExplanation, ExplanationKind, ReadLimits, load_with};
 use proofhouse_report as report;
@@ -74,6 +75,8 @@ formats! {
     Operator "operator" "What the operator configures" operator::json_schema, Some(operator::reference);
     /// Labelled cases of threat documents.
     Cases "cases" "Labelled cases of threat documents" cases::json_schema, Some(cases::reference);
+    /// Policies of the guard.
+    Policy "policy" "Policies of the guard" policy::json_schema, Some(policy::reference);
 }
 
 /// What a file is.
@@ -83,6 +86,8 @@ pub enum FileKind {
     Config,
     /// Labelled cases.
     Cases,
+    /// A policy of the guard.
+    Policy,
     /// Manifests, one or several.
     Manifests,
     /// A threat document, which is whatever is nothing else.
@@ -100,6 +105,8 @@ impl FileKind {
             Self::Cases
         } else if Bundle::is_meant_by(text) {
             Self::Manifests
+        } else if policy::is_meant_by(text) {
+            Self::Policy
         } else {
             Self::Document
         }
@@ -111,6 +118,7 @@ impl FileKind {
         match self {
             Self::Config => FormatKind::Config,
             Self::Cases => FormatKind::Cases,
+            Self::Policy => FormatKind::Policy,
             Self::Document => FormatKind::Oatf,
             Self::Manifests => {
                 let kind = part.lines().find_map(|line| line.strip_prefix("kind:"));
@@ -150,6 +158,7 @@ pub fn check(path: Option<&Path>, text: &str, limits: &ReadLimits) -> CheckedFil
             (read.1, None)
         }
         FileKind::Cases => (cases::read(text).1, None),
+        FileKind::Policy => (policy::read(text).1, None),
         FileKind::Manifests => {
             let (bundle, findings) = Bundle::read(text);
             (findings, Some(bundle))
@@ -208,18 +217,20 @@ pub fn explain(code: &str) -> Option<CodeExplanation> {
 }
 
 /// Every code with its explanation: those of threat documents, of manifests, of what operators configure, of
-/// `proofhouse.yaml`, of labelled cases and of our keys in threat documents.
+/// `proofhouse.yaml`, of labelled cases, of policies and of our keys in threat documents.
 pub fn explanations() -> impl Iterator<Item = CodeExplanation> {
     let tools = manifest::CODES.iter().chain(operator::CODES);
     let tools = tools
         .chain(config::CODES)
         .chain(cases::CODES)
+        .chain(policy::CODES)
         .chain(document::CODES);
     let warnings = [
         manifest::WARNING_CODES,
         OPERATOR_WARNINGS,
         config::WARNING_CODES,
         cases::WARNING_CODES,
+        policy::WARNING_CODES,
     ];
     let is_warning = move |code: &str| warnings.iter().any(|codes| codes.contains(&code));
     let tools = tools.map(move |(code, text)| CodeExplanation {

@@ -460,6 +460,15 @@ impl StreamedResponse {
         start.into()
     }
 
+    /// The next bytes of the body as they come; `None` at its end. May be dropped and called again.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the body breaks off or falls silent for too long.
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, ClientError> {
+        next_piece(&mut self.body, &self.limits).await
+    }
+
     /// The body as events.
     #[must_use]
     pub fn events(self) -> SseEvents {

@@ -30,6 +30,7 @@ mod drive;
 mod explain;
 mod explain_verdict;
 mod fmt;
+mod guard;
 mod init;
 mod keys;
 mod lsp;
@@ -89,6 +90,7 @@ commands! {
         Ci(ci::Ci),
         Attack(Box<attack::AttackCommand>),
         Scan(scan::Scan),
+        Guard(Box<guard::GuardCommand>),
         Scenarios(scenarios::Scenarios),
         ExplainVerdict(explain_verdict::ExplainVerdict),
         Tool(tool::ToolCommands),

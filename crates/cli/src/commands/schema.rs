@@ -19,6 +19,7 @@ use crate::output::{CommandError, StdoutData};
     proofhouse schema config > config.schema.json\n  \
     proofhouse schema operator > operator.schema.json\n  \
     proofhouse schema cases > cases.schema.json\n  \
+    proofhouse schema policy > policy.schema.json\n  \
     proofhouse schema config --reference > keys.md")]
 pub(crate) struct Schema {
     /// Which schema

@@ -13,7 +13,7 @@ use crate::input::{FileInput, Inputs, Unreadable};
 use crate::output::{CommandError, ProgressLine, StdoutData};
 use crate::report::FindingFormat;
 
-/// Check threat documents, manifests (tools, agents, triggers, schedules), labelled cases and proofhouse.yaml, and show what is wrong where
+/// Check threat documents, manifests (tools, agents, triggers, schedules), labelled cases, policies of the guard and proofhouse.yaml, and show what is wrong where
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \

@@ -89,7 +89,7 @@ fn check_flags(page: &str, command: &str, help: &str) {
 #[test]
 fn the_committed_schemas_are_those_printed() {
     for kind in [
-        "oatf", "tool", "agent", "trigger", "schedule", "result", "config", "operator", "cases",
+        "oatf", "tool", "agent", "trigger", "schedule", "result", "config", "operator", "cases", "policy",
     ] {
         let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
         assert!(
@@ -102,7 +102,7 @@ fn the_committed_schemas_are_those_printed() {
 #[test]
 fn the_committed_pages_of_keys_are_those_printed() {
     for kind in [
-        "oatf", "tool", "agent", "trigger", "schedule", "config", "operator", "cases",
+        "oatf", "tool", "agent", "trigger", "schedule", "config", "operator", "cases", "policy",
     ] {
         let committed = text(&root().join(format!("docs/reference/{kind}.md")));
         assert!(

@@ -23,6 +23,7 @@ mod durations;
 mod explain_verdict;
 mod exposure;
 mod front_door;
+mod guard;
 mod hostile_subjects;
 mod init;
 mod kill;

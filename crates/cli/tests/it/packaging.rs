@@ -311,7 +311,7 @@ fn new_documents_name_their_schema() {
     let printed = run(&["schema", "oatf"]).stdout;
     assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), schema);
     for kind in [
-        "tool", "result", "agent", "trigger", "schedule", "config", "operator", "cases",
+        "tool", "result", "agent", "trigger", "schedule", "config", "operator", "cases", "policy",
     ] {
         let schema: Value = serde_json::from_str(&run(&["schema", kind]).stdout).unwrap();
         assert_eq!(schema["$id"], format!("urn:proofhouse:schema:{kind}"));

@@ -38,18 +38,18 @@ actions:
     execute: {cel: {expression: "null"}}
 "#;
 
-fn proofhouse() -> String {
+pub(crate) fn proofhouse() -> String {
     env!("CARGO_BIN_EXE_proofhouse").to_owned()
 }
 
-fn manifest(directory: &Path) -> String {
+pub(crate) fn manifest(directory: &Path) -> String {
     let path = directory.join("tools.yaml");
     std::fs::write(&path, MANIFEST).unwrap();
     path.display().to_string()
 }
 
 /// A server over HTTP: its address, and the process.
-async fn served(manifest: &str) -> (String, Child, ChildStdin) {
+pub(crate) async fn served(manifest: &str) -> (String, Child, ChildStdin) {
     let arguments = [
         "tool",
         "serve",
@@ -75,7 +75,7 @@ async fn served(manifest: &str) -> (String, Child, ChildStdin) {
 }
 
 /// Runs a program to its end: everything that it wrote, and how it ended.
-async fn run(spawn: &Spawn) -> String {
+pub(crate) async fn run(spawn: &Spawn) -> String {
     let (mut child, stdin, mut lines) = spawn.start(&WireLimits::default()).unwrap();
     let mut told = Vec::new();
     while let Ok(Some(WireLine::Whole(line) | WireLine::Cut(line))) =
@@ -95,7 +95,7 @@ async fn run(spawn: &Spawn) -> String {
     told
 }
 
-fn check(name: &str, told: &str, version: &str) {
+pub(crate) fn check(name: &str, told: &str, version: &str) {
     let mut seen: Value = serde_json::from_str(told).unwrap();
     let wrong = seen["wrong"].take();
     assert_eq!(wrong[0], true, "{name}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::answers::refusal;
 use super::open_calls::PendingCall;
-use super::{GuardAction, GuardSession, OneMessage};
+use super::{AskRoute, GuardAction, GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::taint::CallTaint;
 
@@ -44,8 +44,12 @@ pub(super) fn number_of(id: &Value) -> Option<u64> {
 impl GuardSession {
     /// Holds a call and asks about it, if that is possible.
     pub(super) fn hold(&mut self, mut ask: HeldAsk, line: &[u8]) -> Vec<GuardAction> {
-        if !self.can_ask || ask.call.is_modern {
-            return self.deny(ask, "the client cannot ask its user");
+        match self.setup.asks {
+            AskRoute::Client if !self.can_ask || ask.call.is_modern => {
+                return self.deny(ask, "the client cannot ask its user");
+            }
+            AskRoute::Nobody => return self.deny(ask, "there is nobody to ask"),
+            AskRoute::Client | AskRoute::Person => {}
         }
         if self.asks.len() >= MAX_ASKS {
             return self.deny(ask, "too many calls wait for a person");
@@ -56,6 +60,14 @@ impl GuardSession {
         text.clone_into(&mut ask.line);
         let number = self.next_ask;
         self.next_ask += 1;
+        if self.setup.asks == AskRoute::Person {
+            let text = self.question(&ask);
+            self.asks.insert(number, ask);
+            return vec![
+                GuardAction::Question { number, text },
+                GuardAction::Await(number),
+            ];
+        }
         let request = rpc::request(
             &json!(format!("{PREFIX}{number}")),
             McpMethod::ElicitationCreate.as_str(),
@@ -110,6 +122,25 @@ impl GuardSession {
             }
             Err(_) => false,
         };
+        self.settled(ask, allowed)
+    }
+
+    /// A person answered a [`GuardAction::Question`]; an answer that comes too late does nothing.
+    pub fn answer(&mut self, number: u64, allowed: bool) -> Vec<GuardAction> {
+        let Some(ask) = self.asks.remove(&number) else {
+            return Vec::new();
+        };
+        match self.settled(ask, allowed) {
+            OneMessage::Actions(actions) => actions,
+            OneMessage::Answer(answer) => vec![GuardAction::ToClient(rpc::to_text(&answer))],
+            OneMessage::Pass
+            | OneMessage::Drop
+            | OneMessage::Replace(_)
+            | OneMessage::Hold(_) => Vec::new(),
+        }
+    }
+
+    fn settled(&mut self, ask: HeldAsk, allowed: bool) -> OneMessage {
         if !allowed {
             return OneMessage::Actions(self.deny(ask, "the user said no"));
         }
@@ -120,7 +151,7 @@ impl GuardSession {
             "the user allowed it",
         );
         self.tell(finding.about(&*tool).by(&*ask.rule));
-        if let Err(reason) = self.open.check(&ask.call.id) {
+        if let Err(reason) = self.open.check(ask.call.exchange, &ask.call.id) {
             return OneMessage::Answer(refusal(&ask.call, reason));
         }
         self.taint.approve(&ask.arguments, &ask.taint.untrusted);
@@ -135,6 +166,9 @@ impl GuardSession {
             return Vec::new();
         };
         let mut actions = self.deny(ask, "nobody answered in time");
+        if self.setup.asks != AskRoute::Client {
+            return actions;
+        }
         let cancel = rpc::notification(
             McpNotification::Cancelled.as_str(),
             Some(

@@ -17,17 +17,17 @@ use std::sync::Arc;
 
 use proofhouse_detect::{ScanSession, TraceMessage, UNPARSED};
 use proofhouse_oatf::Direction;
-use proofhouse_protocol::mcp::{McpEra, McpMethod, answer_with_call, content_of_params, era_of};
+use proofhouse_protocol::mcp::{McpEra, McpMethod, McpNotification, answer_with_call, content_of_params, era_of};
 use proofhouse_protocol::rpc::{self, RpcMessage};
 use serde_json::Value;
 
 pub use answers::BLOCKED;
-pub use watch::{WatchError, Watcher};
+pub use watch::{Watcher, WatchError};
 
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
 use crate::pins::{LockFile, LockFileError, PinKind};
 use crate::policy::Policy;
-use crate::record::GuardRecorder;
+use crate::record::{GuardRecorder, SharedRecorder};
 use crate::taint::TaintTracker;
 use asks::HeldAsk;
 use history::GuardHistory;
@@ -47,6 +47,19 @@ pub struct GuardSetup {
     pub lock: Option<LockFile>,
     /// Indicators that watch.
     pub watcher: Option<Arc<Watcher>>,
+    /// Who is asked.
+    pub asks: AskRoute,
+}
+
+/// Who is asked about a call that a rule does not decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskRoute {
+    /// The user of the client, through the elicitation of MCP.
+    Client,
+    /// A person whom the proxy reaches; it gets [`GuardAction::Question`].
+    Person,
+    /// Nobody: every ask is a denial.
+    Nobody,
 }
 
 /// Who sent a message.
@@ -74,6 +87,13 @@ pub enum GuardAction {
     ToServer(String),
     /// Send a message to the client.
     ToClient(String),
+    /// Ask a person, and call [`GuardSession::answer`].
+    Question {
+        /// The ask.
+        number: u64,
+        /// What to ask.
+        text: String,
+    },
     /// Wait for the answer to this ask, and call [`GuardSession::expire`] when the policy's time is over.
     Await(u64),
 }
@@ -96,7 +116,7 @@ enum OneMessage {
 /// One session.
 pub struct GuardSession {
     setup: GuardSetup,
-    recorder: GuardRecorder,
+    recorder: SharedRecorder,
     scan: Option<ScanSession<'static>>,
     taint: TaintTracker,
     history: GuardHistory,
@@ -113,6 +133,8 @@ pub struct GuardSession {
     next_ask: u64,
     can_ask: bool,
     sequence: u64,
+    /// The exchange of the message that is judged.
+    exchange: u64,
 }
 
 /// How many requests of a server may be open.
@@ -125,7 +147,7 @@ impl GuardSession {
     ///
     /// Returns an error when the lock is there and cannot be used: the guard then guards nothing, and must not look as
     /// if it did.
-    pub fn new(setup: GuardSetup, recorder: GuardRecorder) -> Result<Self, LockFileError> {
+    pub fn new(setup: GuardSetup, recorder: SharedRecorder) -> Result<Self, LockFileError> {
         let pinned_tools = match &setup.lock {
             Some(file) => listings::tools_of(&file.read()?, &setup.server),
             None => None,
@@ -147,6 +169,7 @@ impl GuardSession {
             next_ask: 1,
             can_ask: false,
             sequence: 0,
+            exchange: 0,
         })
     }
 
@@ -154,6 +177,32 @@ impl GuardSession {
     #[must_use]
     pub fn ask_timeout(&self) -> std::time::Duration {
         self.setup.policy.ask_timeout
+    }
+
+    /// Judges one message of an exchange: over HTTP, ids of requests are unique in one exchange only.
+    pub fn judge_in(&mut self, exchange: u64, from: MessageFrom, line: &[u8]) -> Passage {
+        self.exchange = exchange;
+        let passage = self.judge(from, line);
+        self.exchange = 0;
+        passage
+    }
+
+    /// An exchange ended. Answers that are due may come in another one.
+    pub fn exchange_ended(&mut self, exchange: u64) {
+        self.open.detach(exchange);
+    }
+
+    /// An exchange cannot be judged any more: every request of it gets an error.
+    pub fn exchange_failed(&mut self, exchange: u64, why: &str) -> Vec<GuardAction> {
+        let waiting = self.open.take_exchange(exchange);
+        let message = format!("{why}; {} waited for an answer", waiting.len());
+        self.tell(self.finding(FindingCode::ServerEnded, GuardDecision::Log, message));
+        ended(&waiting, why)
+    }
+
+    /// Something that is no message of the protocol does not pass.
+    pub fn refused(&mut self, message: &str) {
+        self.tell(self.finding(FindingCode::Malformed, GuardDecision::Block, message));
     }
 
     /// Judges one line: a message, or a batch of them.
@@ -176,14 +225,8 @@ impl GuardSession {
     }
 
     /// What becomes of a line that is longer than what is judged; `id` is the one it carries, where that could be told.
-    pub fn too_long(
-        &mut self,
-        from: MessageFrom,
-        bytes: u64,
-        id: Option<&Value>,
-    ) -> Vec<GuardAction> {
-        let message =
-            format!("a message of {bytes} bytes is longer than what is judged, so it did not pass");
+    pub fn too_long(&mut self, from: MessageFrom, bytes: u64, id: Option<&Value>) -> Vec<GuardAction> {
+        let message = format!("a message of {bytes} bytes is longer than what is judged, so it did not pass");
         self.tell(GuardFinding::new(
             FindingCode::TooLong,
             GuardDecision::Block,
@@ -196,7 +239,7 @@ impl GuardSession {
                 let answer = rpc::error(&id, rpc::INVALID_REQUEST, &message, None);
                 vec![GuardAction::ToClient(rpc::to_text(&answer))]
             }
-            (MessageFrom::Server, Some(id)) => match self.open.take(id) {
+            (MessageFrom::Server, Some(id)) => match self.open.take(self.exchange, id) {
                 Some(call) => {
                     let answer = answers::refusal(&call, &message);
                     vec![GuardAction::ToClient(rpc::to_text(&answer))]
@@ -216,19 +259,13 @@ impl GuardSession {
             let message = format!("{why}; {} waited for an answer", waiting.len());
             self.tell(self.finding(FindingCode::ServerEnded, GuardDecision::Log, message));
         }
-        self.recorder.flush();
-        waiting
-            .iter()
-            .map(|call| {
-                let answer = rpc::error(&call.id, answers::CLOSED, why, None);
-                GuardAction::ToClient(rpc::to_text(&answer))
-            })
-            .collect()
+        self.flush();
+        ended(&waiting, why)
     }
 
     /// Writes out what was recorded.
     pub fn flush(&mut self) {
-        self.recorder.flush();
+        self.recorder.with(GuardRecorder::flush);
     }
 
     fn batch(&mut self, from: MessageFrom, items: Vec<Value>, line: &[u8]) -> Passage {
@@ -240,8 +277,7 @@ impl GuardSession {
             let one = match rpc::from_value(item.clone()) {
                 Ok(message) => self.one(from, message, &item),
                 Err(error) => {
-                    let invalid =
-                        self.malformed(from, item.to_string().as_bytes(), &error.to_string());
+                    let invalid = self.malformed(from, item.to_string().as_bytes(), &error.to_string());
                     answers.extend(match invalid {
                         Passage::Pass => Vec::new(),
                         Passage::Instead(actions) => actions,
@@ -272,13 +308,10 @@ impl GuardSession {
         }
         if !passing.is_empty() {
             let text = rpc::to_text(&Value::Array(passing));
-            answers.insert(
-                0,
-                match from {
-                    MessageFrom::Client => GuardAction::ToServer(text),
-                    MessageFrom::Server => GuardAction::ToClient(text),
-                },
-            );
+            answers.insert(0, match from {
+                MessageFrom::Client => GuardAction::ToServer(text),
+                MessageFrom::Server => GuardAction::ToClient(text),
+            });
         }
         Passage::Instead(answers)
     }
@@ -301,7 +334,7 @@ impl GuardSession {
     }
 
     fn one(&mut self, from: MessageFrom, message: RpcMessage, value: &Value) -> OneMessage {
-        self.sequence += 1;
+        self.sequence = self.recorder.with(GuardRecorder::next_sequence);
         match (from, message) {
             (MessageFrom::Client, RpcMessage::Request { id, method, params }) => {
                 self.client_request(id, method, params, value)
@@ -310,11 +343,10 @@ impl GuardSession {
                 self.client_response(&id, outcome)
             }
             (MessageFrom::Client, RpcMessage::Notification { method, params }) => {
-                self.saw(
-                    &method,
-                    Some(Direction::Request),
-                    content_of_params(Some(&params)),
-                );
+                if method == McpNotification::Cancelled.as_str() {
+                    self.cancelled(params.get("requestId").unwrap_or(&Value::Null));
+                }
+                self.saw(&method, Some(Direction::Request), content_of_params(Some(&params)));
                 OneMessage::Pass
             }
             (MessageFrom::Server, RpcMessage::Response { id, outcome }) => {
@@ -324,14 +356,17 @@ impl GuardSession {
                 self.server_request(&id, &method, &params)
             }
             (MessageFrom::Server, RpcMessage::Notification { method, params }) => {
-                self.saw(
-                    &method,
-                    Some(Direction::Request),
-                    content_of_params(Some(&params)),
-                );
+                self.saw(&method, Some(Direction::Request), content_of_params(Some(&params)));
                 OneMessage::Pass
             }
         }
+    }
+
+    /// The client waits no longer for an answer.
+    fn cancelled(&mut self, id: &Value) {
+        self.open.detach_one(self.exchange, id);
+        let key = open_calls::key(id);
+        self.asks.retain(|_, ask| open_calls::key(&ask.call.id) != key);
     }
 
     fn client_request(
@@ -345,17 +380,16 @@ impl GuardSession {
         let enforced = self.saw(&method, Some(Direction::Request), content);
         let is_modern = era_of(&method, &params, None) == McpEra::Modern;
         if method == McpMethod::Initialize.as_str() {
-            self.can_ask = params
-                .pointer("/capabilities/elicitation")
-                .is_some_and(Value::is_object);
+            self.can_ask = params.pointer("/capabilities/elicitation").is_some_and(Value::is_object);
         }
         let call = PendingCall {
+            exchange: self.exchange,
             id,
             method,
             params,
             is_modern,
         };
-        if let Err(reason) = self.open.check(&call.id) {
+        if let Err(reason) = self.open.check(self.exchange, &call.id) {
             let finding = self.finding(FindingCode::Malformed, GuardDecision::Block, reason);
             self.tell(finding);
             return OneMessage::Answer(rpc::error(&call.id, rpc::INVALID_REQUEST, reason, None));
@@ -387,11 +421,7 @@ impl GuardSession {
         }
         let method = self.asked_by_server.remove(&open_calls::key(id));
         let content = outcome.unwrap_or_else(|error| error);
-        self.saw(
-            method.as_deref().unwrap_or(UNPARSED),
-            Some(Direction::Response),
-            content,
-        );
+        self.saw(method.as_deref().unwrap_or(UNPARSED), Some(Direction::Response), content);
         OneMessage::Pass
     }
 
@@ -399,21 +429,14 @@ impl GuardSession {
         if asks::number_of(id).is_some() {
             // Its answer would count as a person's answer to us.
             let message = "the server used an id of the guard's own";
-            self.tell(
-                self.finding(FindingCode::Unasked, GuardDecision::Block, message)
-                    .about(method),
-            );
+            self.tell(self.finding(FindingCode::Unasked, GuardDecision::Block, message).about(method));
             return OneMessage::Drop;
         }
         if self.asked_by_server.len() < MAX_ASKED_BY_SERVER {
             let method = method.to_owned();
             self.asked_by_server.insert(open_calls::key(id), method);
         }
-        self.saw(
-            method,
-            Some(Direction::Request),
-            content_of_params(Some(params)),
-        );
+        self.saw(method, Some(Direction::Request), content_of_params(Some(params)));
         self.follow(method, method, params);
         OneMessage::Pass
     }
@@ -424,14 +447,10 @@ impl GuardSession {
         outcome: Result<Value, Value>,
         value: &Value,
     ) -> OneMessage {
-        let Some(call) = self.open.take(id) else {
+        let Some(call) = self.open.take(self.exchange, id) else {
             // Answers to what could not be read have no id.
             if id.is_null() && outcome.is_err() {
-                self.saw(
-                    UNPARSED,
-                    Some(Direction::Response),
-                    outcome.unwrap_or_else(|error| error),
-                );
+                self.saw(UNPARSED, Some(Direction::Response), outcome.unwrap_or_else(|error| error));
                 return OneMessage::Pass;
             }
             let message = "the server answered what the client did not ask";
@@ -454,7 +473,7 @@ impl GuardSession {
 
     /// A line that is no message. It is not passed on: what we cannot read, we cannot judge.
     fn malformed(&mut self, from: MessageFrom, line: &[u8], reason: &str) -> Passage {
-        self.sequence += 1;
+        self.sequence = self.recorder.with(GuardRecorder::next_sequence);
         let (who, direction) = match from {
             MessageFrom::Client => ("client", Direction::Request),
             MessageFrom::Server => ("server", Direction::Response),
@@ -473,22 +492,17 @@ impl GuardSession {
     }
 
     /// Writes a message into the trace and lets the indicators look at it. Returns the one that may block it.
-    fn saw(
-        &mut self,
-        operation: &str,
-        direction: Option<Direction>,
-        content: Value,
-    ) -> Option<String> {
-        if self.scan.is_none() && !self.recorder.has_trace() {
+    fn saw(&mut self, operation: &str, direction: Option<Direction>, content: Value) -> Option<String> {
+        if self.scan.is_none() && !self.recorder.with(|recorder| recorder.has_trace()) {
             return None;
         }
         let message = TraceMessage {
             sequence: self.sequence,
-            time: Some(self.recorder.now()),
+            time: Some(self.recorder.with(|recorder| recorder.now())),
             direction,
             ..TraceMessage::new("mcp", operation, content)
         };
-        self.recorder.message(&message);
+        self.recorder.with(|recorder| recorder.message(&message));
         let (Some(scan), Some(watcher)) = (&mut self.scan, &self.setup.watcher) else {
             return None;
         };
@@ -515,6 +529,15 @@ impl GuardSession {
 
     fn tell(&mut self, mut finding: GuardFinding) {
         finding.sequence = (self.sequence > 0).then_some(self.sequence);
-        self.recorder.finding(&finding);
+        self.recorder.with(|recorder| recorder.finding(&finding));
     }
+}
+
+/// The errors of requests that nobody answers any more.
+fn ended(waiting: &[PendingCall], why: &str) -> Vec<GuardAction> {
+    let errors = waiting.iter().map(|call| {
+        let answer = rpc::error(&call.id, answers::CLOSED, why, None);
+        GuardAction::ToClient(rpc::to_text(&answer))
+    });
+    errors.collect()
 }

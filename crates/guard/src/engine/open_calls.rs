@@ -1,6 +1,6 @@
 //! Requests of the client that wait for an answer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::rpc;
@@ -9,9 +9,14 @@ use serde_json::Value;
 /// How many may wait.
 const MAX_OPEN: usize = 10_000;
 
+/// How many are remembered whose exchange ended without an answer: a client may take up a broken stream again.
+const MAX_DETACHED: usize = 100;
+
 /// A request.
 #[derive(Debug, Clone)]
 pub(super) struct PendingCall {
+    /// The exchange that it came in.
+    pub(super) exchange: u64,
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) params: Value,
@@ -37,9 +42,12 @@ impl PendingCall {
     }
 }
 
-/// The requests by id.
+/// The requests by exchange and id.
 #[derive(Debug, Default)]
-pub(super) struct OpenCalls(HashMap<String, PendingCall>);
+pub(super) struct OpenCalls {
+    open: BTreeMap<(u64, String), PendingCall>,
+    detached: VecDeque<PendingCall>,
+}
 
 /// What an id is looked up by; both ends may write long numbers in other words.
 pub(super) fn key(id: &Value) -> String {
@@ -48,27 +56,58 @@ pub(super) fn key(id: &Value) -> String {
 
 impl OpenCalls {
     /// Whether a request of this id may be sent.
-    pub(super) fn check(&self, id: &Value) -> Result<(), &'static str> {
-        if self.0.contains_key(&key(id)) {
+    pub(super) fn check(&self, exchange: u64, id: &Value) -> Result<(), &'static str> {
+        if self.open.contains_key(&(exchange, key(id))) {
             return Err("another request with this id waits for its answer");
         }
-        if self.0.len() >= MAX_OPEN {
+        if self.open.len() >= MAX_OPEN {
             return Err("too many requests wait for an answer");
         }
         Ok(())
     }
 
     pub(super) fn add(&mut self, call: PendingCall) {
-        self.0.insert(key(&call.id), call);
+        self.open.insert((call.exchange, key(&call.id)), call);
     }
 
-    pub(super) fn take(&mut self, id: &Value) -> Option<PendingCall> {
-        self.0.remove(&key(id))
+    /// The request that an answer in this exchange is for.
+    pub(super) fn take(&mut self, exchange: u64, id: &Value) -> Option<PendingCall> {
+        let key = key(id);
+        let detached = &mut self.detached;
+        self.open.remove(&(exchange, key.clone())).or_else(|| {
+            let at = detached.iter().position(|call| self::key(&call.id) == key)?;
+            detached.remove(at)
+        })
+    }
+
+    /// Those of one exchange, which waits no longer.
+    pub(super) fn take_exchange(&mut self, exchange: u64) -> Vec<PendingCall> {
+        let range = (exchange, String::new())..(exchange.saturating_add(1), String::new());
+        let keys: Vec<(u64, String)> = self.open.range(range).map(|(key, _)| key.clone()).collect();
+        keys.iter().filter_map(|key| self.open.remove(key)).collect()
+    }
+
+    /// The client waits no longer for one; an answer may still come.
+    pub(super) fn detach_one(&mut self, exchange: u64, id: &Value) {
+        if let Some(call) = self.open.remove(&(exchange, key(id))) {
+            self.keep_detached([call]);
+        }
+    }
+
+    /// The exchange ended; answers may come in another one.
+    pub(super) fn detach(&mut self, exchange: u64) {
+        let ended = self.take_exchange(exchange);
+        self.keep_detached(ended);
+    }
+
+    fn keep_detached(&mut self, calls: impl IntoIterator<Item = PendingCall>) {
+        self.detached.extend(calls);
+        while self.detached.len() > MAX_DETACHED {
+            self.detached.pop_front();
+        }
     }
 
     pub(super) fn take_all(&mut self) -> Vec<PendingCall> {
-        let mut all: Vec<(String, PendingCall)> = self.0.drain().collect();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        all.into_iter().map(|(_, call)| call).collect()
+        std::mem::take(&mut self.open).into_values().collect()
     }
 }

@@ -131,6 +131,12 @@ impl Watcher {
         self.scanner.len()
     }
 
+    /// How many of them may block.
+    #[must_use]
+    pub fn enforced(&self) -> usize {
+        self.enforced.len()
+    }
+
     pub(super) fn session(&self) -> ScanSession<'static> {
         self.scanner.shared_session()
     }

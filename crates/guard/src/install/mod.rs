@@ -25,7 +25,7 @@ const MAX_BYTES: usize = 64 << 20;
 
 /// A client whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KnownClient {
+pub enum ConfiguredClient {
     /// Claude Code.
     ClaudeCode,
     /// Cursor.
@@ -34,20 +34,7 @@ pub enum KnownClient {
     VsCode,
 }
 
-impl KnownClient {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[Self::ClaudeCode, Self::Cursor, Self::VsCode];
-
-    /// Its word on the command line.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::Cursor => "cursor",
-            Self::VsCode => "vscode",
-        }
-    }
-
+impl ConfiguredClient {
     /// The configuration of a project.
     #[must_use]
     pub fn project_file(self, project: &Path) -> PathBuf {
@@ -55,19 +42,6 @@ impl KnownClient {
             Self::ClaudeCode => ".mcp.json",
             Self::Cursor => ".cursor/mcp.json",
             Self::VsCode => ".vscode/mcp.json",
-        })
-    }
-
-    /// The configuration of a user.
-    #[must_use]
-    pub fn user_file(self, home: &Path) -> PathBuf {
-        home.join(match self {
-            Self::ClaudeCode => ".claude.json",
-            Self::Cursor => ".cursor/mcp.json",
-            Self::VsCode if cfg!(target_os = "macos") => {
-                "Library/Application Support/Code/User/mcp.json"
-            }
-            Self::VsCode => ".config/Code/User/mcp.json",
         })
     }
 }
@@ -193,12 +167,10 @@ fn backup_of(path: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> Result<String, InstallError> {
-    FileInput::File(path.to_owned())
-        .read(MAX_BYTES)
-        .map_err(|error| InstallError::Unreadable {
-            path: path.to_owned(),
-            error,
-        })
+    FileInput::File(path.to_owned()).read(MAX_BYTES).map_err(|error| InstallError::Unreadable {
+        path: path.to_owned(),
+        error,
+    })
 }
 
 fn replace(path: &Path, text: &str) -> Result<(), InstallError> {

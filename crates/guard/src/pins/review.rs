@@ -1,7 +1,7 @@
 //! What somebody approves: the difference between the lock and what servers offered since, and taking it.
 
 use proofhouse_source::is_invisible;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::changes::{PinChange, changes_of_server};
 use super::file::{LockFile, LockFileError};
@@ -15,6 +15,25 @@ pub struct OfferedChanges {
     pub server: String,
     /// What differs.
     pub changes: Vec<PinChange>,
+}
+
+impl OfferedChanges {
+    /// As programs read it.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        let changes = self.changes.iter().map(|change| {
+            let differences = change.differences.iter().map(
+                |one| json!({"path": one.path, "before": one.before, "after": one.after}),
+            );
+            json!({
+                "what": change.noun,
+                "name": change.name,
+                "change": change.code.as_str(),
+                "differences": differences.collect::<Vec<_>>(),
+            })
+        });
+        json!({"server": self.server, "changes": changes.collect::<Vec<_>>()})
+    }
 }
 
 /// What servers offered that the lock does not have.

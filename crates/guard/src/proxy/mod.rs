@@ -1,8 +1,13 @@
 //! Proxies: they carry messages between a client and its server, and ask the engine about each.
 
+mod asker;
+mod events;
 mod frames;
+mod http;
 mod process;
 mod stdio;
 
+pub use asker::PersonAsker;
+pub use http::{HttpGuard, HttpGuardError};
 pub use process::GuardedCommand;
 pub use stdio::{ProxyError, ProxyLimits, StdioEnd, run_stdio};

@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinSet;
 
+use super::asker::PersonAsker;
 use super::frames::{GuardLine, GuardLines};
 use super::process::GuardedCommand;
 use crate::engine::{GuardAction, GuardSession, MessageFrom, Passage};
@@ -78,8 +79,8 @@ impl<O: AsyncWrite + Unpin> SharedSession<O> {
     }
 }
 
-/// Carries messages between a client and the server that is started, until one of them ends. The session comes back
-/// with what it saw.
+/// Carries messages between a client (what it writes, and where it reads) and the server that is started, until one of
+/// them ends. `asker` reaches the person who answers [`GuardAction::Question`].
 ///
 /// # Errors
 ///
@@ -87,8 +88,8 @@ impl<O: AsyncWrite + Unpin> SharedSession<O> {
 pub async fn run_stdio<I, O>(
     command: &GuardedCommand,
     session: GuardSession,
-    input: I,
-    output: O,
+    (input, output): (I, O),
+    asker: Option<Arc<PersonAsker>>,
     limits: ProxyLimits,
     cancel: &CancellationToken,
 ) -> Result<StdioEnd, ProxyError>
@@ -110,7 +111,7 @@ where
         GuardLines::new(input, limits.max_message_bytes),
         server_in,
         Arc::clone(&shared),
-        timeout,
+        (timeout, asker),
     );
     let from_server = pump_server(
         GuardLines::new(server_out, limits.max_message_bytes),
@@ -172,16 +173,33 @@ async fn pump_client<I, W, O>(
     mut lines: GuardLines<I>,
     mut server: W,
     shared: Arc<SharedSession<O>>,
-    ask_timeout: Duration,
+    (ask_timeout, asker): (Duration, Option<Arc<PersonAsker>>),
 ) where
     I: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
     O: AsyncWrite + Unpin + Send + 'static,
 {
-    let mut timers = JoinSet::new();
-    while let Ok(Some(line)) = lines.next().await {
-        // Timers that ran out are forgotten.
-        while timers.try_join_next().is_some() {}
+    let mut waiting: JoinSet<Option<(u64, bool)>> = JoinSet::new();
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => match line {
+                Ok(Some(line)) => Some(line),
+                Ok(None) | Err(_) => return,
+            },
+            Some(done) = waiting.join_next() => {
+                let Ok(Some((number, allowed))) = done else {
+                    continue;
+                };
+                let actions = shared.with(|session| session.answer(number, allowed));
+                if carry(actions, &mut server, &shared).await.is_err() {
+                    return;
+                }
+                None
+            }
+        };
+        let Some(line) = line else {
+            continue;
+        };
         let actions = match judged(&shared, MessageFrom::Client, &line) {
             Judged::Pass(bytes) => {
                 if server.write_all(bytes).await.is_err() || server.flush().await.is_err() {
@@ -192,32 +210,58 @@ async fn pump_client<I, W, O>(
             }
             Judged::Instead(actions) => actions,
         };
-        for action in actions {
-            let carried = match action {
-                GuardAction::ToServer(text) => {
-                    let text = text + "\n";
-                    let written = server.write_all(text.as_bytes()).await;
-                    written.and(server.flush().await)
-                }
-                GuardAction::ToClient(text) => shared.tell_client(text.as_bytes(), false).await,
+        for action in &actions {
+            match action {
                 GuardAction::Await(ask) => {
-                    let shared = Arc::clone(&shared);
-                    timers.spawn(async move {
+                    let (shared, ask) = (Arc::clone(&shared), *ask);
+                    waiting.spawn(async move {
                         tokio::time::sleep(ask_timeout).await;
                         for action in shared.with(|session| session.expire(ask)) {
                             if let GuardAction::ToClient(text) = action {
                                 let _ = shared.tell_client(text.as_bytes(), false).await;
                             }
                         }
+                        None
                     });
-                    Ok(())
                 }
-            };
-            if carried.is_err() {
-                return;
+                GuardAction::Question { number, text } => {
+                    let (asker, number, text) = (asker.clone(), *number, text.clone());
+                    waiting.spawn(async move {
+                        let allowed = match asker {
+                            Some(asker) => asker.ask(&text, ask_timeout).await,
+                            None => Some(false),
+                        };
+                        allowed.map(|allowed| (number, allowed))
+                    });
+                }
+                GuardAction::ToServer(_) | GuardAction::ToClient(_) => {}
             }
         }
+        if carry(actions, &mut server, &shared).await.is_err() {
+            return;
+        }
     }
+}
+
+/// Sends what is to be sent.
+async fn carry<W: AsyncWrite + Unpin, O: AsyncWrite + Unpin>(
+    actions: Vec<GuardAction>,
+    server: &mut W,
+    shared: &SharedSession<O>,
+) -> std::io::Result<()> {
+    for action in actions {
+        match action {
+            GuardAction::ToServer(text) => {
+                let end = if text.ends_with('\n') { "" } else { "\n" };
+                server.write_all(text.as_bytes()).await?;
+                server.write_all(end.as_bytes()).await?;
+                server.flush().await?;
+            }
+            GuardAction::ToClient(text) => shared.tell_client(text.as_bytes(), false).await?,
+            GuardAction::Await(_) | GuardAction::Question { .. } => {}
+        }
+    }
+    Ok(())
 }
 
 /// Carries what the server says, until it ends or the client takes no more.

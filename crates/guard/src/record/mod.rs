@@ -3,6 +3,7 @@
 mod ocsf;
 
 use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use proofhouse_detect::{TraceMessage, TraceWriter};
 use serde_json::{Map, Value, json};
@@ -23,6 +24,18 @@ pub struct GuardRecorder {
     clock: fn() -> jiff::Timestamp,
     /// The first thing that could not be written.
     failure: Option<std::io::Error>,
+    sequence: u64,
+}
+
+/// A recorder that several sessions write to.
+#[derive(Clone)]
+pub struct SharedRecorder(Arc<Mutex<GuardRecorder>>);
+
+impl SharedRecorder {
+    /// Does something with it.
+    pub fn with<T>(&self, work: impl FnOnce(&mut GuardRecorder) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Default for GuardRecorder {
@@ -34,6 +47,7 @@ impl Default for GuardRecorder {
             on_finding: None,
             clock: jiff::Timestamp::now,
             failure: None,
+            sequence: 0,
         }
     }
 }
@@ -77,6 +91,18 @@ impl GuardRecorder {
     pub fn with_clock(mut self, clock: fn() -> jiff::Timestamp) -> Self {
         self.clock = clock;
         self
+    }
+
+    /// The same for several sessions.
+    #[must_use]
+    pub fn shared(self) -> SharedRecorder {
+        SharedRecorder(Arc::new(Mutex::new(self)))
+    }
+
+    /// The number of the next message.
+    pub(crate) fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
     }
 
     /// Why something could not be written, if so; told once.

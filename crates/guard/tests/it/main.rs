@@ -3,6 +3,7 @@
 
 mod calls;
 mod faults;
+mod http;
 mod indicators;
 mod install;
 mod pins;

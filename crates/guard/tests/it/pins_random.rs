@@ -2,6 +2,7 @@
 
 use proofhouse_guard::pins::{LockFile, PinKind, by_name};
 use proofhouse_guard::policy::Policy;
+use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
@@ -168,6 +169,7 @@ fn shuffle<T>(items: &mut [T], state: &mut u64) {
 fn each_case(test: impl Fn(Vec<Value>, u64, &mut Tried) -> Result<(), TestCaseError>) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("proofhouse.lock");
+    let policy = Arc::new(Policy::stock());
     let mut runner = TestRunner::new(Config {
         cases: CASES,
         failure_persistence: None,
@@ -181,7 +183,7 @@ fn each_case(test: impl Fn(Vec<Value>, u64, &mut Tried) -> Result<(), TestCaseEr
             pins.items.insert(PinKind::Tool, pinned);
         })
         .unwrap();
-        let mut tried = Tried::new(Policy::stock(), Some(&path));
+        let mut tried = Tried::new(Arc::clone(&policy), Some(&path));
         test(tools, seed, &mut tried)
     });
     ran.unwrap();

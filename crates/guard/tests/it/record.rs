@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use proofhouse_detect::{TraceItem, TraceReader};
-use proofhouse_guard::engine::{GuardSession, GuardSetup, MessageFrom};
+use proofhouse_guard::engine::{AskRoute, GuardSession, GuardSetup, MessageFrom};
 use proofhouse_guard::policy::Policy;
 use proofhouse_guard::record::GuardRecorder;
 use serde_json::{Value, json};
@@ -40,13 +40,14 @@ fn everything_is_written_as_it_happens() {
         .with_findings(Box::new(findings.clone()))
         .with_ocsf(Box::new(ocsf.clone()));
     let setup = GuardSetup {
+        asks: AskRoute::Nobody,
         server: "files".to_owned(),
         origin: None,
         policy: Arc::new(Policy::stock()),
         lock: None,
         watcher: None,
     };
-    let mut session = GuardSession::new(setup, recorder).unwrap();
+    let mut session = GuardSession::new(setup, recorder.shared()).unwrap();
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "read", "arguments": {"path": "a"}}});
     session.judge(MessageFrom::Client, call.to_string().as_bytes());
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});

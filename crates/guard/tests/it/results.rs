@@ -115,3 +115,17 @@ fn an_id_in_use_and_ids_of_any_size_are_handled() {
         Passage::Pass
     );
 }
+
+#[test]
+fn cancelled_requests_do_not_pile_up_and_late_answers_are_judged() {
+    let mut tried = Tried::new(policy("policy: 1\n"), None);
+    let request = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "x"}});
+    for id in 0..20_000 {
+        assert_eq!(tried.from_client(&request(id)), Passage::Pass, "{id}");
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        assert_eq!(tried.from_client(&cancel), Passage::Pass);
+    }
+    let late = json!({"jsonrpc": "2.0", "id": 19_999, "result": {"content": []}});
+    assert_eq!(tried.from_server(&late), Passage::Pass);
+    assert_eq!(tried.from_server(&late), Passage::Instead(Vec::new()));
+}

@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use proofhouse_guard::engine::{
-    GuardAction, GuardSession, GuardSetup, MessageFrom, Passage, Watcher,
-};
+use proofhouse_guard::engine::{AskRoute, GuardAction, GuardSession, GuardSetup, MessageFrom, Passage, Watcher};
 use proofhouse_guard::pins::LockFile;
 use proofhouse_guard::policy::{self, Policy};
 use proofhouse_guard::record::GuardRecorder;
@@ -27,21 +25,26 @@ pub(crate) fn policy(text: &str) -> Policy {
 }
 
 impl Tried {
-    pub(crate) fn new(policy: Policy, lock: Option<&Path>) -> Self {
+    pub(crate) fn new(policy: impl Into<Arc<Policy>>, lock: Option<&Path>) -> Self {
         Self::watched(policy, lock, None)
     }
 
-    pub(crate) fn watched(policy: Policy, lock: Option<&Path>, watcher: Option<Watcher>) -> Self {
+    pub(crate) fn watched(
+        policy: impl Into<Arc<Policy>>,
+        lock: Option<&Path>,
+        watcher: Option<Watcher>,
+    ) -> Self {
         let (recorder, found) = recorder();
         let setup = GuardSetup {
             server: "files".to_owned(),
             origin: Some("npx files".to_owned()),
-            policy: Arc::new(policy),
+            policy: policy.into(),
+            asks: AskRoute::Client,
             lock: lock.map(LockFile::new),
             watcher: watcher.map(Arc::new),
         };
         Self {
-            session: GuardSession::new(setup, recorder).expect("the lock can be used"),
+            session: GuardSession::new(setup, recorder.shared()).expect("the lock can be used"),
             found,
             next: 1,
         }
@@ -57,13 +60,11 @@ impl Tried {
     }
 
     pub(crate) fn from_client(&mut self, message: &Value) -> Passage {
-        self.session
-            .judge(MessageFrom::Client, message.to_string().as_bytes())
+        self.session.judge(MessageFrom::Client, message.to_string().as_bytes())
     }
 
     pub(crate) fn from_server(&mut self, message: &Value) -> Passage {
-        self.session
-            .judge(MessageFrom::Server, message.to_string().as_bytes())
+        self.session.judge(MessageFrom::Server, message.to_string().as_bytes())
     }
 
     /// A request that passes, and what becomes of this result of it: what the client gets.
@@ -96,9 +97,7 @@ impl Tried {
         let id = self.next;
         self.next += 1;
         let params = json!({"name": tool, "arguments": arguments});
-        self.from_client(
-            &json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}),
-        )
+        self.from_client(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
     }
 }
 
@@ -107,10 +106,7 @@ pub(crate) fn recorder() -> (GuardRecorder, Arc<Mutex<Vec<GuardFinding>>>) {
     let found = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&found);
     let listener = move |finding: &GuardFinding| kept.lock().unwrap().push(finding.clone());
-    (
-        GuardRecorder::default().with_listener(Box::new(listener)),
-        found,
-    )
+    (GuardRecorder::default().with_listener(Box::new(listener)), found)
 }
 
 /// The one message that goes to the client.
@@ -128,8 +124,5 @@ pub(crate) fn refusal(passage: &Passage) -> String {
     };
     let answer = only_to_client(actions);
     assert_eq!(answer["result"]["isError"], true, "{answer}");
-    answer["result"]["content"][0]["text"]
-        .as_str()
-        .expect("a text")
-        .to_owned()
+    answer["result"]["content"][0]["text"].as_str().expect("a text").to_owned()
 }

@@ -18,6 +18,9 @@ use crate::support::run;
 
 /// Commands that end with another code than 0.
 const EXITS: &[(&str, i32)] = &[
+    ("proofhouse guard approve --lock my.lock", 1),
+    // `grep -c` counts none.
+    ("grep -c mail_send answers.jsonl", 1),
     ("proofhouse validate examples/documents/broken.yaml", 1),
     (
         "proofhouse run --protocol mcp --category capability_poisoning --out results",

@@ -165,6 +165,7 @@ fn the_page_of_diagnostic_codes_is_generated() {
         ("TM", "Manifests of tools, agents, triggers and schedules"),
         ("OC", "The operator's file"),
         ("PC", "The configuration, `proofhouse.yaml`"),
+        ("GP", "Policies of the guard"),
     ];
     let mut shown = 0;
     for (family, title) in families {

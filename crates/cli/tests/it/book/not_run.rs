@@ -20,6 +20,10 @@ const PACKAGES: &str = "scripts/packages builds, installs and tries them";
 /// The command as it is shown, and the reason.
 pub(super) const NOT_RUN: &[(&str, &str)] = &[
     (
+        "proofhouse guard --url http://127.0.0.1:8080/mcp --listen 127.0.0.1:9090",
+        "runs until it is stopped; guard.rs starts it",
+    ),
+    (
         "kubectl create secret generic proofhouse-store --from-file=url=store-url.txt",
         CLUSTER,
     ),

@@ -1,0 +1,130 @@
+//! `proofhouse guard install` and `uninstall`: the configurations of clients.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use proofhouse_guard::install::{GuardCommandLine, ConfiguredClient, Uninstalled, install, uninstall};
+use proofhouse_guard::{pins, read_policy};
+
+use super::cannot;
+use crate::exit_code::Exit;
+use crate::output::{CommandError, printable_line, shown_path, talk};
+
+/// Which configuration.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct ConfigChoice {
+    /// The configuration: any file with `mcpServers` or `servers`
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// The configuration of this client in the current directory
+    #[arg(long, value_enum)]
+    client: Option<ClientOption>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ClientOption {
+    /// .mcp.json
+    ClaudeCode,
+    /// .cursor/mcp.json
+    Cursor,
+    /// .vscode/mcp.json
+    Vscode,
+}
+
+/// Put the guard in front of the servers of a client's configuration
+///
+/// The original is kept beside the file. Servers that are reached over HTTP are left as they are, and named.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse guard install --client claude-code\n  \
+    proofhouse guard install .mcp.json --policy policy.yaml\n\n\
+    Exit codes: 0 done, 3 the configuration cannot be changed, or no server of it can be guarded, 64 usage.")]
+pub(super) struct GuardInstall {
+    #[command(flatten)]
+    config: ConfigChoice,
+
+    /// The policy that the guards use; by default the stock policy
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+
+    /// Where approved definitions are kept
+    #[arg(long, value_name = "FILE", default_value = pins::FILE)]
+    lock: PathBuf,
+
+    /// The program that the configuration starts as the guard
+    #[arg(long, value_name = "PROGRAM", default_value = "proofhouse")]
+    program: String,
+}
+
+/// Take the guard out of a client's configuration again
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    proofhouse guard uninstall --client claude-code\n  \
+    proofhouse guard uninstall .mcp.json\n\n\
+    A file that nobody changed since becomes what it was, byte for byte; one that was edited keeps the edits.\n\n\
+    Exit codes: 0 done, 3 the configuration cannot be changed, 64 usage.")]
+pub(super) struct GuardUninstall {
+    #[command(flatten)]
+    config: ConfigChoice,
+}
+
+impl ConfigChoice {
+    fn path(self) -> PathBuf {
+        let client = self.client.map(|client| match client {
+            ClientOption::ClaudeCode => ConfiguredClient::ClaudeCode,
+            ClientOption::Cursor => ConfiguredClient::Cursor,
+            ClientOption::Vscode => ConfiguredClient::VsCode,
+        });
+        let file = client.map(|client| client.project_file(Path::new("")));
+        file.or(self.file).unwrap_or_default()
+    }
+}
+
+impl GuardInstall {
+    pub(super) fn run(self) -> Result<Exit, CommandError> {
+        let path = self.config.path();
+        let mut flags = Vec::new();
+        if let Some(policy) = &self.policy {
+            read_policy(policy).map_err(cannot)?;
+            flags.extend(["--policy".to_owned(), absolute(policy)?]);
+        }
+        // Clients start servers wherever they like.
+        flags.extend(["--lock".to_owned(), absolute(&self.lock)?]);
+        let guard = GuardCommandLine {
+            program: self.program,
+            flags,
+        };
+        let rewritten = install(&path, &guard).map_err(cannot)?;
+        for (server, reason) in &rewritten.left {
+            talk(&format!("{}: not guarded, {reason}", printable_line(server)));
+        }
+        if rewritten.changed.is_empty() {
+            return Err(CommandError::cannot_run("no server was put behind the guard"));
+        }
+        let names = printable_line(&rewritten.changed.join(", "));
+        talk(&format!("Guarded in {}: {names}. Restart the client.", shown_path(&path)));
+        Ok(Exit::Success)
+    }
+}
+
+impl GuardUninstall {
+    pub(super) fn run(self) -> Result<Exit, CommandError> {
+        let path = self.config.path();
+        let shown = shown_path(&path);
+        talk(&match uninstall(&path).map_err(cannot)? {
+            Uninstalled::Restored => format!("{shown} is what it was."),
+            Uninstalled::Merged(servers) => {
+                let names = printable_line(&servers.join(", "));
+                format!("{shown} was edited since. The edits stay; no longer guarded: {names}.")
+            }
+            Uninstalled::Nothing => format!("{shown} has no guard."),
+        });
+        Ok(Exit::Success)
+    }
+}
+
+fn absolute(path: &Path) -> Result<String, CommandError> {
+    Ok(std::path::absolute(path)?.display().to_string())
+}

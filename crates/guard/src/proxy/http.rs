@@ -1,0 +1,535 @@
+//! MCP over HTTP: the guard is a reverse proxy in front of one server, for both eras of the protocol.
+//!
+//! A request is judged before it is sent, an answer before it is passed on: JSON as a whole, a stream event by event, so
+//! what passes is passed at once and in order. Only the server's own path and well-known documents are reachable.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proofhouse_protocol::mcp::McpMethod;
+use proofhouse_protocol::rpc;
+use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
+use proofhouse_wire::sse::SseEvent;
+use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request, StreamWriter, stream};
+use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, Url, origin};
+use serde_json::Value;
+
+use super::asker::PersonAsker;
+use super::events::{RawEvent, RawEvents};
+use crate::engine::{BLOCKED, GuardAction, GuardSession, MessageFrom, Passage};
+use crate::pins::LockFileError;
+
+/// The header with the id of a session.
+const SESSION: &str = "mcp-session-id";
+
+/// What the path of documents about a server begins with.
+const WELL_KNOWN: &str = "/.well-known/";
+
+/// Headers that belong to one connection, or that the guard sets itself.
+const OWN_HEADERS: &[&str] = &[
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+    // What is compressed cannot be judged.
+    "accept-encoding",
+];
+
+/// Headers in which clients repeat arguments of a call.
+const PARAM_HEADERS: &str = "mcp-param-";
+
+/// How many sessions are remembered; the oldest are forgotten, and begin anew when they come back.
+const MAX_SESSIONS: usize = 1000;
+
+/// Why nothing can be guarded.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpGuardError {
+    /// The address cannot be used.
+    #[error("{0}: give the http or https address of an MCP server")]
+    Url(String),
+    /// The lock cannot be used.
+    #[error(transparent)]
+    Lock(#[from] LockFileError),
+}
+
+type SharedGuard = Arc<Mutex<GuardSession>>;
+type MakeSession = dyn Fn() -> Result<GuardSession, LockFileError> + Send + Sync;
+
+/// The proxy.
+pub struct HttpGuard(Arc<HttpProxy>);
+
+struct HttpProxy {
+    upstream: Url,
+    address: SocketAddr,
+    client: Client,
+    make: Box<MakeSession>,
+    asker: Option<Arc<PersonAsker>>,
+    max_message_bytes: usize,
+    sessions: Mutex<GuardSessions>,
+    exchanges: AtomicU64,
+}
+
+/// Sessions by their id, and when each was begun. Stateless clients share the one without an id.
+#[derive(Default)]
+struct GuardSessions {
+    by_id: BTreeMap<String, (u64, SharedGuard)>,
+    begun: u64,
+}
+
+impl GuardSessions {
+    fn insert(&mut self, id: String, session: SharedGuard) {
+        self.begun += 1;
+        self.by_id.insert(id, (self.begun, session));
+        if self.by_id.len() > MAX_SESSIONS {
+            let oldest = self.by_id.iter().min_by_key(|(_, (begun, _))| *begun);
+            if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
+                self.by_id.remove(&oldest);
+            }
+        }
+    }
+}
+
+/// A request under way.
+struct HttpExchange {
+    number: u64,
+    session: SharedGuard,
+}
+
+impl HttpExchange {
+    fn with<T>(&self, work: impl FnOnce(&mut GuardSession) -> T) -> T {
+        work(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn judge(&self, from: MessageFrom, text: &[u8]) -> Passage {
+        self.with(|session| session.judge_in(self.number, from, text))
+    }
+}
+
+impl HttpGuard {
+    /// A guard in front of a server, which clients reach at `address`. `make` makes the state of a session.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the address of the server or the lock cannot be used.
+    pub fn new(
+        upstream: &str,
+        address: SocketAddr,
+        client: Client,
+        asker: Option<Arc<PersonAsker>>,
+        make: Box<MakeSession>,
+    ) -> Result<Self, HttpGuardError> {
+        let url = Url::parse(upstream).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let upstream = url.ok_or_else(|| HttpGuardError::Url(upstream.to_owned()))?;
+        // A lock that cannot be used is told now, not at the first request.
+        make()?;
+        Ok(Self(Arc::new(HttpProxy {
+            upstream,
+            address,
+            client,
+            make,
+            asker,
+            max_message_bytes: super::ProxyLimits::default().max_message_bytes,
+            sessions: Mutex::default(),
+            exchanges: AtomicU64::new(1),
+        })))
+    }
+
+    /// Where clients reach the server through the guard.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}{}", self.0.own_origin(), self.0.upstream.path())
+    }
+}
+
+impl Handler for HttpGuard {
+    async fn handle(&self, request: Request) -> Reply {
+        let proxy = Arc::clone(&self.0);
+        if !origin::is_allowed(&request.headers, proxy.address) {
+            return refused(StatusCode::FORBIDDEN, "this host or origin may not use the guard");
+        }
+        let is_server = request.path == proxy.upstream.path();
+        match request.method {
+            Method::GET if request.path.starts_with(WELL_KNOWN) => proxy.well_known(request).await,
+            Method::POST | Method::GET | Method::DELETE if is_server => proxy.exchange(request).await,
+            _ if is_server => refused(StatusCode::METHOD_NOT_ALLOWED, "MCP has no such method"),
+            _ => refused(StatusCode::NOT_FOUND, "the guarded server is not at this path"),
+        }
+    }
+}
+
+impl HttpProxy {
+    fn own_origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn upstream_origin(&self) -> String {
+        self.upstream.origin().ascii_serialization()
+    }
+
+    fn lock_sessions<T>(&self, work: impl FnOnce(&mut GuardSessions) -> T) -> T {
+        work(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The address of the same request at the server.
+    fn target(&self, request: &Request) -> String {
+        let mut url = self.upstream.clone();
+        url.set_path(&request.path);
+        match (&request.query, self.upstream.query()) {
+            (Some(query), _) => url.set_query(Some(query)),
+            (None, own) => url.set_query(own.filter(|_| request.path == self.upstream.path())),
+        }
+        url.to_string()
+    }
+
+    async fn exchange(self: Arc<Self>, request: Request) -> Reply {
+        let session = match self.session_of(&request) {
+            Ok(session) => session,
+            Err(error) => {
+                return failed(StatusCode::INTERNAL_SERVER_ERROR, &Value::Null, &error.to_string());
+            }
+        };
+        let exchange = HttpExchange {
+            number: self.exchanges.fetch_add(1, Ordering::Relaxed),
+            session,
+        };
+        let body = match &request.body {
+            Ok(body) => body.clone(),
+            Err(problem) => {
+                exchange.with(|session| session.refused(&problem.to_string()));
+                return failed(problem.status(), &Value::Null, &problem.to_string());
+            }
+        };
+        let mut headers = passed_on(&request.headers);
+        let body = if request.method == Method::POST {
+            match self.judge_request(&exchange, body, &mut headers).await {
+                Ok(body) => body,
+                Err(reply) => return *reply,
+            }
+        } else {
+            body
+        };
+        let target = self.target(&request);
+        let sent = self.client.send(request.method.clone(), &target, headers, body);
+        match sent.await {
+            Ok(response) => {
+                self.note_session(&request, &response, &exchange);
+                self.answer(exchange, response).await
+            }
+            Err(error) => unanswered(&exchange, &error),
+        }
+    }
+
+    /// The session that a request belongs to. `initialize` begins a new one.
+    fn session_of(&self, request: &Request) -> Result<SharedGuard, LockFileError> {
+        let id = request.header(SESSION);
+        if id.is_none() && is_initialize(request) {
+            return Ok(Arc::new(Mutex::new((self.make)()?)));
+        }
+        let id = id.unwrap_or_default().to_owned();
+        self.lock_sessions(|sessions| {
+            if let Some((_, session)) = sessions.by_id.get(&id) {
+                return Ok(Arc::clone(session));
+            }
+            let session = Arc::new(Mutex::new((self.make)()?));
+            sessions.insert(id, Arc::clone(&session));
+            Ok(session)
+        })
+    }
+
+    /// Remembers a session that the server began, and forgets one that the client ended.
+    fn note_session(&self, request: &Request, response: &StreamedResponse, exchange: &HttpExchange) {
+        let asked = request.header(SESSION).unwrap_or_default();
+        self.lock_sessions(|sessions| {
+            if request.method == Method::DELETE && response.status.is_success() {
+                sessions.by_id.remove(asked);
+            } else if asked.is_empty() && is_initialize(request) {
+                let id = response.header(SESSION).unwrap_or_default();
+                if !id.is_empty() || !sessions.by_id.contains_key(id) {
+                    sessions.insert(id.to_owned(), Arc::clone(&exchange.session));
+                }
+            }
+        });
+    }
+
+    /// What is sent to the server, or what the client gets instead.
+    async fn judge_request(
+        &self,
+        exchange: &HttpExchange,
+        body: Bytes,
+        headers: &mut HeaderMap,
+    ) -> Result<Bytes, Box<Reply>> {
+        let mut actions = match exchange.judge(MessageFrom::Client, &body) {
+            Passage::Pass => return Ok(body),
+            Passage::Instead(actions) => actions,
+        };
+        let mut is_asked = false;
+        if let Some((number, text)) = actions.iter().find_map(|action| match action {
+            GuardAction::Question { number, text } => Some((*number, text.clone())),
+            _ => None,
+        }) {
+            let time = exchange.with(|session| session.ask_timeout());
+            let allowed = match &self.asker {
+                Some(asker) => asker.ask(&text, time).await,
+                None => Some(false),
+            };
+            actions = exchange.with(|session| match allowed {
+                Some(allowed) => session.answer(number, allowed),
+                None => session.expire(number),
+            });
+            is_asked = true;
+        }
+        let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+        for action in actions {
+            match action {
+                GuardAction::ToServer(text) => to_server.push(text),
+                GuardAction::ToClient(text) => to_client.push(text),
+                GuardAction::Await(_) | GuardAction::Question { .. } => {}
+            }
+        }
+        match (to_server.pop(), to_client.pop()) {
+            (Some(text), None) => {
+                if !is_asked {
+                    // They repeat what was taken out.
+                    let names: Vec<_> = headers.keys().cloned().collect();
+                    let repeated = names.iter().filter(|name| name.as_str().starts_with(PARAM_HEADERS));
+                    for name in repeated {
+                        headers.remove(name);
+                    }
+                }
+                Ok(text.into())
+            }
+            // Half of a batch could be sent; the answers would have to be woven into those of the server.
+            (Some(_), Some(_)) => {
+                exchange.with(|session| session.exchange_failed(exchange.number, "the batch did not pass"));
+                let reason = "a message of this batch did not pass, so none did";
+                Err(Box::new(failed(StatusCode::BAD_REQUEST, &Value::Null, reason)))
+            }
+            (None, Some(text)) => Err(Box::new(Reply::json(StatusCode::OK, text))),
+            (None, None) => Err(Box::new(Reply::empty(StatusCode::ACCEPTED))),
+        }
+    }
+
+    async fn answer(self: Arc<Self>, exchange: HttpExchange, response: StreamedResponse) -> Reply {
+        let (status, mut headers) = (response.status, passed_on(&response.headers));
+        self.rewrite_challenge(&mut headers);
+        let encoding = response.header("content-encoding").unwrap_or("identity");
+        if encoding != "identity" {
+            return unanswerable(&exchange, "the answer is compressed, so it cannot be judged");
+        }
+        if response.is_event_stream() {
+            let (writer, body) = stream();
+            tokio::spawn(async move { self.pass_events(exchange, response, writer).await });
+            return with_headers(Reply::empty(status), headers).with_body(ReplyBody::Stream(body));
+        }
+        let is_json = response.header("content-type").is_some_and(|kind| kind.contains("json"));
+        let body = match response.bytes().await {
+            Ok(body) => body,
+            Err(error) => return unanswered(&exchange, &error),
+        };
+        let reply = with_headers(Reply::empty(status), headers);
+        let is_blank = body.iter().all(u8::is_ascii_whitespace);
+        if is_blank || (!status.is_success() && !is_message(&body)) {
+            exchange.with(|session| session.exchange_ended(exchange.number));
+            return reply.with_body(ReplyBody::Whole(body));
+        }
+        if !is_json {
+            return unanswerable(&exchange, "the answer is neither JSON nor a stream of events");
+        }
+        let judged = match exchange.judge(MessageFrom::Server, &body) {
+            Passage::Pass => body,
+            Passage::Instead(actions) => match to_client(actions).pop() {
+                Some(text) => text.into(),
+                None => return unanswerable(&exchange, "the answer did not pass"),
+            },
+        };
+        exchange.with(|session| session.exchange_ended(exchange.number));
+        reply.with_body(ReplyBody::Whole(judged))
+    }
+
+    /// Passes a stream on, event by event.
+    async fn pass_events(
+        &self,
+        exchange: HttpExchange,
+        mut response: StreamedResponse,
+        writer: StreamWriter,
+    ) {
+        let mut events = RawEvents::new(self.max_message_bytes);
+        loop {
+            let piece = tokio::select! {
+                piece = response.piece() => piece,
+                () = writer.closed() => break,
+            };
+            match piece {
+                Ok(Some(piece)) => events.push(&piece),
+                Ok(None) => break,
+                Err(_) => {
+                    exchange.with(|session| session.exchange_ended(exchange.number));
+                    writer.cut().await;
+                    return;
+                }
+            }
+            loop {
+                let sent = match events.next() {
+                    Ok(Some(raw)) => match judged_event(&exchange, raw) {
+                        Some(bytes) => writer.write(bytes).await,
+                        None => continue,
+                    },
+                    Ok(None) => break,
+                    Err(error) => {
+                        // What comes after it cannot be told from it.
+                        let why = error.to_string();
+                        let number = exchange.number;
+                        let actions = exchange.with(|session| session.exchange_failed(number, &why));
+                        for text in to_client(actions) {
+                            let event = SseEvent::data(text);
+                            let _ = writer.write(event.encode()).await;
+                        }
+                        return;
+                    }
+                };
+                if sent.is_err() {
+                    break;
+                }
+            }
+        }
+        exchange.with(|session| session.exchange_ended(exchange.number));
+    }
+
+    /// A client that must sign in finds the document about it through the guard.
+    fn rewrite_challenge(&self, headers: &mut HeaderMap) {
+        let Some(challenge) = headers.get("www-authenticate").and_then(|value| value.to_str().ok()) else {
+            return;
+        };
+        let (theirs, ours) = (self.upstream_origin(), self.own_origin());
+        let rewritten = challenge.replace(
+            &format!("{theirs}{WELL_KNOWN}"),
+            &format!("{ours}{WELL_KNOWN}"),
+        );
+        if let Ok(value) = rewritten.parse() {
+            headers.insert("www-authenticate", value);
+        }
+    }
+
+    /// A document about the server. Clients check that its `resource` is the address that they use.
+    async fn well_known(&self, request: Request) -> Reply {
+        let target = self.target(&request);
+        let headers = passed_on(&request.headers);
+        let sent = self.client.send(Method::GET, &target, headers, Bytes::new()).await;
+        let response = match sent {
+            Ok(response) => response,
+            Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
+        };
+        let (status, headers) = (response.status, passed_on(&response.headers));
+        let body = match response.bytes().await {
+            Ok(body) => body,
+            Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
+        };
+        let reply = with_headers(Reply::empty(status), headers);
+        let rewritten = serde_json::from_slice::<Value>(&body).ok().and_then(|mut document| {
+            let resource = document.get("resource")?.as_str()?;
+            let rest = resource.strip_prefix(&self.upstream_origin())?;
+            if !(rest.is_empty() || rest.starts_with('/')) {
+                return None;
+            }
+            document["resource"] = Value::from(format!("{}{rest}", self.own_origin()));
+            Some(Bytes::from(document.to_string()))
+        });
+        reply.with_body(ReplyBody::Whole(rewritten.unwrap_or(body)))
+    }
+}
+
+/// The bytes that are sent for an event, if any are.
+fn judged_event(exchange: &HttpExchange, raw: RawEvent) -> Option<Bytes> {
+    let Some(event) = raw.event.filter(|event| !event.data.is_empty()) else {
+        return Some(raw.bytes.into());
+    };
+    if event.event.as_deref().is_some_and(|name| name != "message") {
+        exchange.with(|session| session.refused("an event that is no message of MCP did not pass"));
+        return None;
+    }
+    match exchange.judge(MessageFrom::Server, event.data.as_bytes()) {
+        Passage::Pass => Some(raw.bytes.into()),
+        Passage::Instead(actions) => {
+            let texts = to_client(actions).into_iter();
+            let events = texts.map(|data| SseEvent { data, ..event.clone() }.encode());
+            Some(events.collect::<String>()).filter(|text| !text.is_empty()).map(Bytes::from)
+        }
+    }
+}
+
+fn to_client(actions: Vec<GuardAction>) -> Vec<String> {
+    let texts = actions.into_iter().filter_map(|action| match action {
+        GuardAction::ToClient(text) => Some(text),
+        GuardAction::ToServer(_) | GuardAction::Await(_) | GuardAction::Question { .. } => None,
+    });
+    texts.collect()
+}
+
+/// Headers without those of the connection.
+fn passed_on(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = headers.clone();
+    for name in OWN_HEADERS {
+        passed.remove(*name);
+    }
+    passed
+}
+
+fn with_headers(mut reply: Reply, headers: HeaderMap) -> Reply {
+    reply.headers = headers;
+    reply
+}
+
+fn is_initialize(request: &Request) -> bool {
+    let Ok(body) = &request.body else {
+        return false;
+    };
+    // Most requests are told by a look at the text.
+    let name = McpMethod::Initialize.as_str();
+    memchr::memmem::find(body, name.as_bytes()).is_some()
+        && serde_json::from_slice::<Value>(body)
+            .is_ok_and(|message| message.get("method").and_then(Value::as_str) == Some(name))
+}
+
+/// Whether a body is meant to be JSON-RPC.
+fn is_message(body: &[u8]) -> bool {
+    let value: Option<Value> = serde_json::from_slice(body).ok();
+    value.is_some_and(|value| value.is_array() || value.get("jsonrpc").is_some())
+}
+
+/// A refusal outside of the protocol.
+fn refused(status: StatusCode, reason: &str) -> Reply {
+    Reply::empty(status)
+        .with_header("content-type", "text/plain; charset=utf-8")
+        .with_body(ReplyBody::Whole(format!("{reason}\n").into()))
+}
+
+/// An error of the protocol.
+fn failed(status: StatusCode, id: &Value, reason: &str) -> Reply {
+    let error = rpc::error(id, BLOCKED, reason, None);
+    Reply::json(status, rpc::to_text(&error))
+}
+
+/// The server did not answer: the client gets an error for its request.
+fn unanswered(exchange: &HttpExchange, error: &ClientError) -> Reply {
+    unanswerable(exchange, &format!("the server did not answer: {error}"))
+}
+
+/// The answer cannot be passed on: the client gets an error for its request.
+fn unanswerable(exchange: &HttpExchange, why: &str) -> Reply {
+    let actions = exchange.with(|session| session.exchange_failed(exchange.number, why));
+    match to_client(actions).pop() {
+        Some(text) => Reply::json(StatusCode::BAD_GATEWAY, text),
+        None => failed(StatusCode::BAD_GATEWAY, &Value::Null, why),
+    }
+}
