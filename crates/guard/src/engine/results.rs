@@ -111,7 +111,7 @@ impl GuardSession {
 
 /// A result as one JSON value: its structured content, or its only text where that is JSON. Nothing where it says more
 /// than that, such as a text beside the structured content that is not the same.
-fn structured(result: &Value) -> Option<Value> {
+pub(crate) fn structured(result: &Value) -> Option<Value> {
     let texts = || {
         let items = result.get("content").and_then(Value::as_array);
         items.map(Vec::as_slice).unwrap_or_default()

@@ -10,7 +10,7 @@ const MAX_VALUE: usize = 80;
 
 /// Every text and number below a value, with the key of the field it stands in. Keys are values, too: objects may be
 /// keyed by names.
-pub(super) fn each(value: &Value, found: &mut dyn FnMut(Option<&str>, &str)) {
+pub(crate) fn each(value: &Value, found: &mut dyn FnMut(Option<&str>, &str)) {
     fn walk(value: &Value, key: Option<&str>, found: &mut dyn FnMut(Option<&str>, &str)) {
         match value {
             Value::String(text) => found(key, text),
@@ -29,7 +29,7 @@ pub(super) fn each(value: &Value, found: &mut dyn FnMut(Option<&str>, &str)) {
 }
 
 /// Whether a value reads like text, whatever its field is called: whoever may choose a name may write a sentence there.
-pub(super) fn is_prose(value: &str) -> bool {
+pub(crate) fn is_prose(value: &str) -> bool {
     value.contains(['\n', '\r'])
         || value.chars().count() > MAX_VALUE
         || value.split_whitespace().count() > MAX_WORDS

@@ -5,7 +5,7 @@
 //! case, as a part, in base64, hex or percent-encoded, or split over several arguments.
 
 mod decode;
-mod fields;
+pub(crate) mod fields;
 mod held;
 mod values;
 
