@@ -9,19 +9,19 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_wire::Url;
 use proofhouse_wire::files::{FileInput, Unreadable};
 
+use crate::GuardFinding;
 use crate::engine::{AskRoute, GuardSession, GuardSetup, WatchError, Watcher};
 use crate::pins::{LockFile, LockFileError};
 use crate::policy::{self, Policy};
 use crate::record::{GuardRecorder, SharedRecorder};
-use crate::GuardFinding;
 
 /// How many traces of one name there may be.
 const MAX_TRACES: usize = 10_000;
 
 /// Programs that start another one, which is the server.
 const LAUNCHERS: &[&str] = &[
-    "npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "bun", "deno", "node", "python", "python3", "uv", "docker",
-    "podman", "sh", "bash", "env",
+    "npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "bun", "deno", "node", "python", "python3", "uv",
+    "docker", "podman", "sh", "bash", "env",
 ];
 
 /// Words of launchers that are not what they start.
@@ -165,7 +165,9 @@ pub fn read_policy(path: &Path) -> Result<Policy, GuardOpenError> {
         error,
     })?;
     let (policy, findings) = policy::read(&text);
-    let mut errors = findings.into_iter().filter(|finding| finding.severity == DiagnosticSeverity::Error);
+    let mut errors = findings
+        .into_iter()
+        .filter(|finding| finding.severity == DiagnosticSeverity::Error);
     match errors.next() {
         Some(finding) => Err(GuardOpenError::Policy {
             path: path.to_owned(),
@@ -190,7 +192,9 @@ pub fn read_policy(path: &Path) -> Result<Policy, GuardOpenError> {
 pub fn command_name(command: &[String]) -> String {
     let stem = |word: &str| {
         let name = word.rsplit('/').next().unwrap_or(word);
-        let end = [".py", ".js", ".mjs", ".cjs", ".ts", ".sh"].iter().find_map(|end| name.strip_suffix(end));
+        let end = [".py", ".js", ".mjs", ".cjs", ".ts", ".sh"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end));
         end.unwrap_or(name).to_owned()
     };
     let Some((program, rest)) = command.split_first() else {
@@ -214,7 +218,10 @@ pub fn url_name(url: &str) -> String {
     let Ok(url) = Url::parse(url) else {
         return url.to_owned();
     };
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let port = url
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
     format!("{}{port}{}", url.host_str().unwrap_or_default(), url.path())
 }
 
@@ -228,16 +235,26 @@ fn private() -> OpenOptions {
 }
 
 fn appended(path: &Path) -> Result<File, GuardOpenError> {
-    private().append(true).open(path).map_err(|error| GuardOpenError::Write {
-        path: path.to_owned(),
-        error,
-    })
+    private()
+        .append(true)
+        .open(path)
+        .map_err(|error| GuardOpenError::Write {
+            path: path.to_owned(),
+            error,
+        })
 }
 
 /// A new file; where there is one of this name, a number is added to it, so that no session overwrites another.
 fn new_file(path: &Path) -> Result<File, GuardOpenError> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let end = path.extension().map(|end| format!(".{}", end.to_string_lossy())).unwrap_or_default();
+    let stem = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let end = path
+        .extension()
+        .map(|end| format!(".{}", end.to_string_lossy()))
+        .unwrap_or_default();
     let numbered = |number: usize| match number {
         1 => path.to_owned(),
         number => path.with_file_name(format!("{stem}-{number}{end}")),

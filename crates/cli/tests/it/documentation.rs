@@ -89,7 +89,8 @@ fn check_flags(page: &str, command: &str, help: &str) {
 #[test]
 fn the_committed_schemas_are_those_printed() {
     for kind in [
-        "oatf", "tool", "agent", "trigger", "schedule", "result", "config", "operator", "cases", "policy",
+        "oatf", "tool", "agent", "trigger", "schedule", "result", "config", "operator", "cases",
+        "policy",
     ] {
         let committed = text(&root().join(format!("docs/schema/{kind}.schema.json")));
         assert!(

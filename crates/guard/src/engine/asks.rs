@@ -133,10 +133,9 @@ impl GuardSession {
         match self.settled(ask, allowed) {
             OneMessage::Actions(actions) => actions,
             OneMessage::Answer(answer) => vec![GuardAction::ToClient(rpc::to_text(&answer))],
-            OneMessage::Pass
-            | OneMessage::Drop
-            | OneMessage::Replace(_)
-            | OneMessage::Hold(_) => Vec::new(),
+            OneMessage::Pass | OneMessage::Drop | OneMessage::Replace(_) | OneMessage::Hold(_) => {
+                Vec::new()
+            }
         }
     }
 

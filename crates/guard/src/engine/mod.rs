@@ -17,13 +17,15 @@ use std::sync::Arc;
 
 use proofhouse_detect::{ScanSession, TraceMessage, UNPARSED};
 use proofhouse_oatf::Direction;
-use proofhouse_protocol::mcp::{McpEra, McpMethod, McpNotification, answer_with_call, content_of_params, era_of};
+use proofhouse_protocol::mcp::{
+    McpEra, McpMethod, McpNotification, answer_with_call, content_of_params, era_of,
+};
 use proofhouse_protocol::rpc::{self, RpcMessage};
 use serde_json::Value;
 
 pub use answers::BLOCKED;
 pub(crate) use results::structured;
-pub use watch::{Watcher, WatchError};
+pub use watch::{WatchError, Watcher};
 
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
 use crate::pins::{LockFile, LockFileError, PinKind};
@@ -226,8 +228,14 @@ impl GuardSession {
     }
 
     /// What becomes of a line that is longer than what is judged; `id` is the one it carries, where that could be told.
-    pub fn too_long(&mut self, from: MessageFrom, bytes: u64, id: Option<&Value>) -> Vec<GuardAction> {
-        let message = format!("a message of {bytes} bytes is longer than what is judged, so it did not pass");
+    pub fn too_long(
+        &mut self,
+        from: MessageFrom,
+        bytes: u64,
+        id: Option<&Value>,
+    ) -> Vec<GuardAction> {
+        let message =
+            format!("a message of {bytes} bytes is longer than what is judged, so it did not pass");
         self.tell(GuardFinding::new(
             FindingCode::TooLong,
             GuardDecision::Block,
@@ -278,7 +286,8 @@ impl GuardSession {
             let one = match rpc::from_value(item.clone()) {
                 Ok(message) => self.one(from, message, &item),
                 Err(error) => {
-                    let invalid = self.malformed(from, item.to_string().as_bytes(), &error.to_string());
+                    let invalid =
+                        self.malformed(from, item.to_string().as_bytes(), &error.to_string());
                     answers.extend(match invalid {
                         Passage::Pass => Vec::new(),
                         Passage::Instead(actions) => actions,
@@ -309,10 +318,13 @@ impl GuardSession {
         }
         if !passing.is_empty() {
             let text = rpc::to_text(&Value::Array(passing));
-            answers.insert(0, match from {
-                MessageFrom::Client => GuardAction::ToServer(text),
-                MessageFrom::Server => GuardAction::ToClient(text),
-            });
+            answers.insert(
+                0,
+                match from {
+                    MessageFrom::Client => GuardAction::ToServer(text),
+                    MessageFrom::Server => GuardAction::ToClient(text),
+                },
+            );
         }
         Passage::Instead(answers)
     }
@@ -347,7 +359,11 @@ impl GuardSession {
                 if method == McpNotification::Cancelled.as_str() {
                     self.cancelled(params.get("requestId").unwrap_or(&Value::Null));
                 }
-                self.saw(&method, Some(Direction::Request), content_of_params(Some(&params)));
+                self.saw(
+                    &method,
+                    Some(Direction::Request),
+                    content_of_params(Some(&params)),
+                );
                 OneMessage::Pass
             }
             (MessageFrom::Server, RpcMessage::Response { id, outcome }) => {
@@ -357,7 +373,11 @@ impl GuardSession {
                 self.server_request(&id, &method, &params)
             }
             (MessageFrom::Server, RpcMessage::Notification { method, params }) => {
-                self.saw(&method, Some(Direction::Request), content_of_params(Some(&params)));
+                self.saw(
+                    &method,
+                    Some(Direction::Request),
+                    content_of_params(Some(&params)),
+                );
                 OneMessage::Pass
             }
         }
@@ -367,7 +387,8 @@ impl GuardSession {
     fn cancelled(&mut self, id: &Value) {
         self.open.detach_one(self.exchange, id);
         let key = open_calls::key(id);
-        self.asks.retain(|_, ask| open_calls::key(&ask.call.id) != key);
+        self.asks
+            .retain(|_, ask| open_calls::key(&ask.call.id) != key);
     }
 
     fn client_request(
@@ -381,7 +402,9 @@ impl GuardSession {
         let enforced = self.saw(&method, Some(Direction::Request), content);
         let is_modern = era_of(&method, &params, None) == McpEra::Modern;
         if method == McpMethod::Initialize.as_str() {
-            self.can_ask = params.pointer("/capabilities/elicitation").is_some_and(Value::is_object);
+            self.can_ask = params
+                .pointer("/capabilities/elicitation")
+                .is_some_and(Value::is_object);
         }
         let call = PendingCall {
             exchange: self.exchange,
@@ -422,7 +445,11 @@ impl GuardSession {
         }
         let method = self.asked_by_server.remove(&open_calls::key(id));
         let content = outcome.unwrap_or_else(|error| error);
-        self.saw(method.as_deref().unwrap_or(UNPARSED), Some(Direction::Response), content);
+        self.saw(
+            method.as_deref().unwrap_or(UNPARSED),
+            Some(Direction::Response),
+            content,
+        );
         OneMessage::Pass
     }
 
@@ -430,14 +457,21 @@ impl GuardSession {
         if asks::number_of(id).is_some() {
             // Its answer would count as a person's answer to us.
             let message = "the server used an id of the guard's own";
-            self.tell(self.finding(FindingCode::Unasked, GuardDecision::Block, message).about(method));
+            self.tell(
+                self.finding(FindingCode::Unasked, GuardDecision::Block, message)
+                    .about(method),
+            );
             return OneMessage::Drop;
         }
         if self.asked_by_server.len() < MAX_ASKED_BY_SERVER {
             let method = method.to_owned();
             self.asked_by_server.insert(open_calls::key(id), method);
         }
-        self.saw(method, Some(Direction::Request), content_of_params(Some(params)));
+        self.saw(
+            method,
+            Some(Direction::Request),
+            content_of_params(Some(params)),
+        );
         self.follow(method, method, params);
         OneMessage::Pass
     }
@@ -451,7 +485,11 @@ impl GuardSession {
         let Some(call) = self.open.take(self.exchange, id) else {
             // Answers to what could not be read have no id.
             if id.is_null() && outcome.is_err() {
-                self.saw(UNPARSED, Some(Direction::Response), outcome.unwrap_or_else(|error| error));
+                self.saw(
+                    UNPARSED,
+                    Some(Direction::Response),
+                    outcome.unwrap_or_else(|error| error),
+                );
                 return OneMessage::Pass;
             }
             let message = "the server answered what the client did not ask";
@@ -493,7 +531,12 @@ impl GuardSession {
     }
 
     /// Writes a message into the trace and lets the indicators look at it. Returns the one that may block it.
-    fn saw(&mut self, operation: &str, direction: Option<Direction>, content: Value) -> Option<String> {
+    fn saw(
+        &mut self,
+        operation: &str,
+        direction: Option<Direction>,
+        content: Value,
+    ) -> Option<String> {
         if self.scan.is_none() && !self.recorder.with(|recorder| recorder.has_trace()) {
             return None;
         }

@@ -75,7 +75,9 @@ impl OpenCalls {
         let key = key(id);
         let detached = &mut self.detached;
         self.open.remove(&(exchange, key.clone())).or_else(|| {
-            let at = detached.iter().position(|call| self::key(&call.id) == key)?;
+            let at = detached
+                .iter()
+                .position(|call| self::key(&call.id) == key)?;
             detached.remove(at)
         })
     }
@@ -84,7 +86,9 @@ impl OpenCalls {
     pub(super) fn take_exchange(&mut self, exchange: u64) -> Vec<PendingCall> {
         let range = (exchange, String::new())..(exchange.saturating_add(1), String::new());
         let keys: Vec<(u64, String)> = self.open.range(range).map(|(key, _)| key.clone()).collect();
-        keys.iter().filter_map(|key| self.open.remove(key)).collect()
+        keys.iter()
+            .filter_map(|key| self.open.remove(key))
+            .collect()
     }
 
     /// The client waits no longer for one; an answer may still come.

@@ -167,10 +167,12 @@ fn backup_of(path: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> Result<String, InstallError> {
-    FileInput::File(path.to_owned()).read(MAX_BYTES).map_err(|error| InstallError::Unreadable {
-        path: path.to_owned(),
-        error,
-    })
+    FileInput::File(path.to_owned())
+        .read(MAX_BYTES)
+        .map_err(|error| InstallError::Unreadable {
+            path: path.to_owned(),
+            error,
+        })
 }
 
 fn replace(path: &Path, text: &str) -> Result<(), InstallError> {

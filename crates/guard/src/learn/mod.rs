@@ -132,7 +132,11 @@ impl LearnedSessions {
                 .pointer("/annotations/readOnlyHint")
                 .and_then(Value::as_bool);
             let properties = tool.pointer("/inputSchema/properties");
-            for key in properties.and_then(Value::as_object).into_iter().flat_map(|keys| keys.keys()) {
+            for key in properties
+                .and_then(Value::as_object)
+                .into_iter()
+                .flat_map(|keys| keys.keys())
+            {
                 learned.argument(key);
             }
         }
@@ -180,11 +184,14 @@ impl LearnedTool {
                 });
             }
             None => {
-                fields::each(result.get("content").unwrap_or(&Value::Null), &mut |key, text| {
-                    let is_said = key == Some("text") && !text.trim().is_empty();
-                    self.has_values |= is_said;
-                    self.is_text |= is_said;
-                });
+                fields::each(
+                    result.get("content").unwrap_or(&Value::Null),
+                    &mut |key, text| {
+                        let is_said = key == Some("text") && !text.trim().is_empty();
+                        self.has_values |= is_said;
+                        self.is_text |= is_said;
+                    },
+                );
             }
         }
     }

@@ -35,7 +35,9 @@ fn is_quantity(value: &str) -> bool {
     let value = value.trim();
     matches!(value, "true" | "false" | "")
         || (value.chars().any(|c| c.is_ascii_digit())
-            && value.chars().all(|c| c.is_ascii_digit() || " .,:+-/TZ%".contains(c)))
+            && value
+                .chars()
+                .all(|c| c.is_ascii_digit() || " .,:+-/TZ%".contains(c)))
 }
 
 #[cfg(test)]
@@ -54,8 +56,14 @@ mod tests {
         assert!(decides("file_id", &["13", "4"]));
         assert!(decides("channel", &["general"]));
         assert!(decides("never_seen", &[]));
-        assert!(!decides("body", &["hi", "Dear all, the meeting is at ten."]));
+        assert!(!decides(
+            "body",
+            &["hi", "Dear all, the meeting is at ten."]
+        ));
         assert!(!decides("amount", &["98.70", "1,000"]));
-        assert!(!decides("start", &["2024-05-19 12:00", "2024-05-19T12:00:00Z"]));
+        assert!(!decides(
+            "start",
+            &["2024-05-19 12:00", "2024-05-19T12:00:00Z"]
+        ));
     }
 }

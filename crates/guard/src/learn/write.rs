@@ -6,8 +6,8 @@ use super::{LearnedSessions, LearnedTool};
 
 /// What names of tools begin with that only read.
 const READING: &[&str] = &[
-    "get", "list", "read", "search", "find", "check", "fetch", "query", "show", "describe", "count", "look", "view", "lookup",
-    "download", "browse", "resolve", "status", "help",
+    "get", "list", "read", "search", "find", "check", "fetch", "query", "show", "describe",
+    "count", "look", "view", "lookup", "download", "browse", "resolve", "status", "help",
 ];
 
 const RULES: &str = "\
@@ -31,7 +31,10 @@ pub(super) fn policy(learned: &LearnedSessions, name: &str) -> String {
         quoted(name),
     );
     if learned.left_out > 0 {
-        out.push_str(&format!("# {} tools are missing: there were too many.\n", learned.left_out));
+        out.push_str(&format!(
+            "# {} tools are missing: there were too many.\n",
+            learned.left_out
+        ));
     }
     out.push_str("\ntools:\n");
     for (name, tool) in &learned.tools {
@@ -54,16 +57,24 @@ fn entry(name: &str, tool: &LearnedTool, out: &mut String) {
     if tool.is_text || tool.results == 0 {
         out.push_str("    returns: untrusted\n");
     } else if tool.has_values {
-        out.push_str(&format!("    returns: untrusted\n    free_text: {}\n", list(tool.free_text.iter())));
+        out.push_str(&format!(
+            "    returns: untrusted\n    free_text: {}\n",
+            list(tool.free_text.iter())
+        ));
     }
     let reads = tool.read_only.unwrap_or_else(|| is_reading(name));
     if !reads {
         let verb = first_word(name);
         out.push_str(&format!("    effects: [{}]\n", quoted(&verb)));
-        let deciding = tool.arguments.iter().filter(|(key, shape)| shape.may_decide(key));
+        let deciding = tool
+            .arguments
+            .iter()
+            .filter(|(key, shape)| shape.may_decide(key));
         let deciding: Vec<&String> = deciding.map(|(key, _)| key).collect();
         if deciding.is_empty() {
-            out.push_str("    # No argument seems to decide where the effect goes, so all of them count.\n");
+            out.push_str(
+                "    # No argument seems to decide where the effect goes, so all of them count.\n",
+            );
         } else if deciding.len() < tool.arguments.len() {
             out.push_str(&format!("    decides: {}\n", list(deciding.into_iter())));
         }
@@ -89,8 +100,13 @@ fn list<'t>(items: impl Iterator<Item = &'t String>) -> String {
 /// A text as YAML: plain where that is safe, otherwise as JSON, which YAML reads. Names come from servers.
 fn quoted(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
-        && !matches!(text.to_ascii_lowercase().as_str(), "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n");
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n"
+        );
     if is_plain {
         text.to_owned()
     } else {
@@ -104,7 +120,13 @@ mod tests {
 
     #[test]
     fn the_first_word_of_a_name_is_its_verb() {
-        for name in ["send_email", "sendEmail", "send-email", "mail/send_email", "Send"] {
+        for name in [
+            "send_email",
+            "sendEmail",
+            "send-email",
+            "mail/send_email",
+            "Send",
+        ] {
             assert_eq!(first_word(name), "send", "{name}");
         }
     }
@@ -112,6 +134,13 @@ mod tests {
     #[test]
     fn names_of_servers_do_not_end_the_line() {
         assert_eq!(quoted("a\nrules: []"), "\"a\\nrules: []\"");
-        assert_eq!((quoted("send_mail"), quoted("on"), quoted("*")), ("send_mail".to_owned(), "\"on\"".to_owned(), "\"*\"".to_owned()));
+        assert_eq!(
+            (quoted("send_mail"), quoted("on"), quoted("*")),
+            (
+                "send_mail".to_owned(),
+                "\"on\"".to_owned(),
+                "\"*\"".to_owned()
+            )
+        );
     }
 }

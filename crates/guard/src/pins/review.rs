@@ -22,9 +22,10 @@ impl OfferedChanges {
     #[must_use]
     pub fn value(&self) -> Value {
         let changes = self.changes.iter().map(|change| {
-            let differences = change.differences.iter().map(
-                |one| json!({"path": one.path, "before": one.before, "after": one.after}),
-            );
+            let differences = change
+                .differences
+                .iter()
+                .map(|one| json!({"path": one.path, "before": one.before, "after": one.after}));
             json!({
                 "what": change.noun,
                 "name": change.name,

@@ -22,7 +22,10 @@ impl PersonAsker {
     ///
     /// Returns an error when there is no terminal.
     pub fn terminal() -> std::io::Result<Self> {
-        let terminal = std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+        let terminal = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/tty")?;
         let output = terminal.try_clone()?;
         Self::new(terminal, output)
     }

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::rpc;
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
-use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request, StreamWriter, stream};
+use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, Url, origin};
 use serde_json::Value;
 
@@ -156,14 +156,22 @@ impl Handler for HttpGuard {
     async fn handle(&self, request: Request) -> Reply {
         let proxy = Arc::clone(&self.0);
         if !origin::is_allowed(&request.headers, proxy.address) {
-            return refused(StatusCode::FORBIDDEN, "this host or origin may not use the guard");
+            return refused(
+                StatusCode::FORBIDDEN,
+                "this host or origin may not use the guard",
+            );
         }
         let is_server = request.path == proxy.upstream.path();
         match request.method {
             Method::GET if request.path.starts_with(WELL_KNOWN) => proxy.well_known(request).await,
-            Method::POST | Method::GET | Method::DELETE if is_server => proxy.exchange(request).await,
+            Method::POST | Method::GET | Method::DELETE if is_server => {
+                proxy.exchange(request).await
+            }
             _ if is_server => refused(StatusCode::METHOD_NOT_ALLOWED, "MCP has no such method"),
-            _ => refused(StatusCode::NOT_FOUND, "the guarded server is not at this path"),
+            _ => refused(
+                StatusCode::NOT_FOUND,
+                "the guarded server is not at this path",
+            ),
         }
     }
 }
@@ -196,7 +204,11 @@ impl HttpProxy {
         let session = match self.session_of(&request) {
             Ok(session) => session,
             Err(error) => {
-                return failed(StatusCode::INTERNAL_SERVER_ERROR, &Value::Null, &error.to_string());
+                return failed(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    &Value::Null,
+                    &error.to_string(),
+                );
             }
         };
         let exchange = HttpExchange {
@@ -220,7 +232,9 @@ impl HttpProxy {
             body
         };
         let target = self.target(&request);
-        let sent = self.client.send(request.method.clone(), &target, headers, body);
+        let sent = self
+            .client
+            .send(request.method.clone(), &target, headers, body);
         match sent.await {
             Ok(response) => {
                 self.note_session(&request, &response, &exchange);
@@ -248,7 +262,12 @@ impl HttpProxy {
     }
 
     /// Remembers a session that the server began, and forgets one that the client ended.
-    fn note_session(&self, request: &Request, response: &StreamedResponse, exchange: &HttpExchange) {
+    fn note_session(
+        &self,
+        request: &Request,
+        response: &StreamedResponse,
+        exchange: &HttpExchange,
+    ) {
         let asked = request.header(SESSION).unwrap_or_default();
         self.lock_sessions(|sessions| {
             if request.method == Method::DELETE && response.status.is_success() {
@@ -302,7 +321,9 @@ impl HttpProxy {
                 if !is_asked {
                     // They repeat what was taken out.
                     let names: Vec<_> = headers.keys().cloned().collect();
-                    let repeated = names.iter().filter(|name| name.as_str().starts_with(PARAM_HEADERS));
+                    let repeated = names
+                        .iter()
+                        .filter(|name| name.as_str().starts_with(PARAM_HEADERS));
                     for name in repeated {
                         headers.remove(name);
                     }
@@ -311,9 +332,15 @@ impl HttpProxy {
             }
             // Half of a batch could be sent; the answers would have to be woven into those of the server.
             (Some(_), Some(_)) => {
-                exchange.with(|session| session.exchange_failed(exchange.number, "the batch did not pass"));
+                exchange.with(|session| {
+                    session.exchange_failed(exchange.number, "the batch did not pass")
+                });
                 let reason = "a message of this batch did not pass, so none did";
-                Err(Box::new(failed(StatusCode::BAD_REQUEST, &Value::Null, reason)))
+                Err(Box::new(failed(
+                    StatusCode::BAD_REQUEST,
+                    &Value::Null,
+                    reason,
+                )))
             }
             (None, Some(text)) => Err(Box::new(Reply::json(StatusCode::OK, text))),
             (None, None) => Err(Box::new(Reply::empty(StatusCode::ACCEPTED))),
@@ -325,14 +352,19 @@ impl HttpProxy {
         self.rewrite_challenge(&mut headers);
         let encoding = response.header("content-encoding").unwrap_or("identity");
         if encoding != "identity" {
-            return unanswerable(&exchange, "the answer is compressed, so it cannot be judged");
+            return unanswerable(
+                &exchange,
+                "the answer is compressed, so it cannot be judged",
+            );
         }
         if response.is_event_stream() {
             let (writer, body) = stream();
             tokio::spawn(async move { self.pass_events(exchange, response, writer).await });
             return with_headers(Reply::empty(status), headers).with_body(ReplyBody::Stream(body));
         }
-        let is_json = response.header("content-type").is_some_and(|kind| kind.contains("json"));
+        let is_json = response
+            .header("content-type")
+            .is_some_and(|kind| kind.contains("json"));
         let body = match response.bytes().await {
             Ok(body) => body,
             Err(error) => return unanswered(&exchange, &error),
@@ -344,7 +376,10 @@ impl HttpProxy {
             return reply.with_body(ReplyBody::Whole(body));
         }
         if !is_json {
-            return unanswerable(&exchange, "the answer is neither JSON nor a stream of events");
+            return unanswerable(
+                &exchange,
+                "the answer is neither JSON nor a stream of events",
+            );
         }
         let judged = match exchange.judge(MessageFrom::Server, &body) {
             Passage::Pass => body,
@@ -390,7 +425,8 @@ impl HttpProxy {
                         // What comes after it cannot be told from it.
                         let why = error.to_string();
                         let number = exchange.number;
-                        let actions = exchange.with(|session| session.exchange_failed(number, &why));
+                        let actions =
+                            exchange.with(|session| session.exchange_failed(number, &why));
                         for text in to_client(actions) {
                             let event = SseEvent::data(text);
                             let _ = writer.write(event.encode()).await;
@@ -408,7 +444,10 @@ impl HttpProxy {
 
     /// A client that must sign in finds the document about it through the guard.
     fn rewrite_challenge(&self, headers: &mut HeaderMap) {
-        let Some(challenge) = headers.get("www-authenticate").and_then(|value| value.to_str().ok()) else {
+        let Some(challenge) = headers
+            .get("www-authenticate")
+            .and_then(|value| value.to_str().ok())
+        else {
             return;
         };
         let (theirs, ours) = (self.upstream_origin(), self.own_origin());
@@ -425,7 +464,10 @@ impl HttpProxy {
     async fn well_known(&self, request: Request) -> Reply {
         let target = self.target(&request);
         let headers = passed_on(&request.headers);
-        let sent = self.client.send(Method::GET, &target, headers, Bytes::new()).await;
+        let sent = self
+            .client
+            .send(Method::GET, &target, headers, Bytes::new())
+            .await;
         let response = match sent {
             Ok(response) => response,
             Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
@@ -436,15 +478,17 @@ impl HttpProxy {
             Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
         };
         let reply = with_headers(Reply::empty(status), headers);
-        let rewritten = serde_json::from_slice::<Value>(&body).ok().and_then(|mut document| {
-            let resource = document.get("resource")?.as_str()?;
-            let rest = resource.strip_prefix(&self.upstream_origin())?;
-            if !(rest.is_empty() || rest.starts_with('/')) {
-                return None;
-            }
-            document["resource"] = Value::from(format!("{}{rest}", self.own_origin()));
-            Some(Bytes::from(document.to_string()))
-        });
+        let rewritten = serde_json::from_slice::<Value>(&body)
+            .ok()
+            .and_then(|mut document| {
+                let resource = document.get("resource")?.as_str()?;
+                let rest = resource.strip_prefix(&self.upstream_origin())?;
+                if !(rest.is_empty() || rest.starts_with('/')) {
+                    return None;
+                }
+                document["resource"] = Value::from(format!("{}{rest}", self.own_origin()));
+                Some(Bytes::from(document.to_string()))
+            });
         reply.with_body(ReplyBody::Whole(rewritten.unwrap_or(body)))
     }
 }
@@ -462,8 +506,16 @@ fn judged_event(exchange: &HttpExchange, raw: RawEvent) -> Option<Bytes> {
         Passage::Pass => Some(raw.bytes.into()),
         Passage::Instead(actions) => {
             let texts = to_client(actions).into_iter();
-            let events = texts.map(|data| SseEvent { data, ..event.clone() }.encode());
-            Some(events.collect::<String>()).filter(|text| !text.is_empty()).map(Bytes::from)
+            let events = texts.map(|data| {
+                SseEvent {
+                    data,
+                    ..event.clone()
+                }
+                .encode()
+            });
+            Some(events.collect::<String>())
+                .filter(|text| !text.is_empty())
+                .map(Bytes::from)
         }
     }
 }

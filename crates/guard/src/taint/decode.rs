@@ -16,7 +16,8 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
         found(TaintForm::Percent, &plain);
     }
     let mut left = MAX_BYTES;
-    for run in text.split(|c: char| !is_of_run(c)) {
+    let runs = text.split(|c: char| !is_of_run(c));
+    for run in runs.flat_map(segments) {
         if run.len() < MIN_RUN || run.len() > left {
             continue;
         }
@@ -34,8 +35,13 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
     }
 }
 
+/// A run, and its parts: a slash may belong to base64, and to an address around it.
+fn segments(run: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(run).chain(run.split('/').filter(move |part| *part != run))
+}
+
 fn is_of_run(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_' | '=')
+    c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_')
 }
 
 /// What no text has that somebody encoded.
@@ -57,11 +63,7 @@ fn hex(run: &str) -> Option<Vec<u8>> {
 }
 
 fn sixty_four(run: &str) -> Option<Vec<u8>> {
-    let bare = run.trim_end_matches('=');
-    if bare.contains('=') {
-        return None;
-    }
-    let plain: String = bare
+    let plain: String = run
         .chars()
         .map(|c| match c {
             '+' => '-',

@@ -45,7 +45,16 @@ fn start(script: &str, policy: Policy, limits: ProxyLimits) -> Running {
     let cancel = CancellationToken::new();
     let token = cancel.clone();
     let ended = tokio::spawn(async move {
-        run_stdio(&command, session, (guard_input, guard_output), None, limits, &token).await.unwrap()
+        run_stdio(
+            &command,
+            session,
+            (guard_input, guard_output),
+            None,
+            limits,
+            &token,
+        )
+        .await
+        .unwrap()
     });
     Running {
         input,
@@ -71,7 +80,12 @@ impl Running {
 
     /// Everything up to the end of the output, and how it ended.
     async fn rest(self) -> (Vec<u8>, StdioEnd) {
-        let Self { mut output, ended, input, .. } = self;
+        let Self {
+            mut output,
+            ended,
+            input,
+            ..
+        } = self;
         let reading = async {
             let mut bytes = Vec::new();
             let mut chunk = [0; 65536];
@@ -80,7 +94,9 @@ impl Running {
             }
             (bytes, ended.await.unwrap())
         };
-        let done = tokio::time::timeout(HANGS, reading).await.expect("nothing hangs");
+        let done = tokio::time::timeout(HANGS, reading)
+            .await
+            .expect("nothing hangs");
         drop(input);
         done
     }
@@ -88,9 +104,23 @@ impl Running {
     /// The same after the client closed its side.
     async fn close(self) -> (Vec<u8>, StdioEnd) {
         let (unused, _) = tokio::io::duplex(1);
-        let Self { input, output, ended, found, cancel } = self;
+        let Self {
+            input,
+            output,
+            ended,
+            found,
+            cancel,
+        } = self;
         drop(input);
-        Running { input: unused, output, ended, found, cancel }.rest().await
+        Running {
+            input: unused,
+            output,
+            ended,
+            found,
+            cancel,
+        }
+        .rest()
+        .await
     }
 
     async fn line(&mut self) -> Value {
@@ -104,16 +134,27 @@ impl Running {
                 line.push(byte);
             }
         };
-        tokio::time::timeout(HANGS, reading).await.expect("nothing hangs")
+        tokio::time::timeout(HANGS, reading)
+            .await
+            .expect("nothing hangs")
     }
 
     fn codes(&self) -> Vec<FindingCode> {
-        self.found.lock().unwrap().iter().map(|finding| finding.code).collect()
+        self.found
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|finding| finding.code)
+            .collect()
     }
 }
 
 fn request(id: u64) -> Vec<u8> {
-    format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "x"}})).into_bytes()
+    format!(
+        "{}\n",
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "x"}})
+    )
+    .into_bytes()
 }
 
 #[tokio::test]
@@ -143,11 +184,23 @@ async fn a_server_that_dies_leaves_an_error_for_every_request() {
     let found = Arc::clone(&running.found);
     let (bytes, end) = running.rest().await;
     let text = String::from_utf8(bytes).unwrap();
-    let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(answers.len(), 2);
     for (answer, id) in answers.iter().zip(1..) {
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32000)));
-        assert!(answer["error"]["message"].as_str().unwrap().contains("exit status: 3"), "{answer}");
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(id), &json!(-32000))
+        );
+        assert!(
+            answer["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("exit status: 3"),
+            "{answer}"
+        );
     }
     assert!(end.server_left);
     assert_eq!(end.status.and_then(|status| status.code()), Some(3));
@@ -172,9 +225,13 @@ async fn a_client_that_leaves_takes_the_server_with_it() {
     let running = plain("trap '' TERM; while :; do sleep 1; done");
     let (bytes, end) = running.close().await;
     assert_eq!((bytes.len(), end.server_left), (0, false));
-    assert!(end.status.is_some_and(|status| status.code().is_none()), "it was killed");
+    assert!(
+        end.status.is_some_and(|status| status.code().is_none()),
+        "it was killed"
+    );
 
-    let running = plain("cat > /dev/null; echo '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}'");
+    let running =
+        plain("cat > /dev/null; echo '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}'");
     let (bytes, end) = running.close().await;
     assert!(!bytes.is_empty(), "its last words arrive");
     assert_eq!(end.status.and_then(|status| status.code()), Some(0));
@@ -191,7 +248,9 @@ async fn a_cancelled_guard_ends_the_server() {
 #[tokio::test]
 async fn noise_of_a_server_does_not_reach_the_client_and_noise_of_a_client_is_answered() {
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
-    let mut running = plain(&format!("echo starting up; read a; echo '{answer}'; cat > /dev/null"));
+    let mut running = plain(&format!(
+        "echo starting up; read a; echo '{answer}'; cat > /dev/null"
+    ));
     running.send(b"{not json\n").await;
     assert_eq!(running.line().await["error"]["code"], -32700);
     running.send(&request(1)).await;
@@ -204,10 +263,14 @@ async fn noise_of_a_server_does_not_reach_the_client_and_noise_of_a_client_is_an
 async fn a_result_of_eight_megabytes_passes_whole() {
     let directory = tempfile::tempdir().unwrap();
     let text = "x".repeat(8 << 20);
-    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": text}]}});
+    let answer =
+        json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": text}]}});
     std::fs::write(directory.path().join("answer"), format!("{answer}\n")).unwrap();
     let mut running = start(
-        &format!("read a; cat {}/answer; cat > /dev/null", directory.path().display()),
+        &format!(
+            "read a; cat {}/answer; cat > /dev/null",
+            directory.path().display()
+        ),
         Policy::stock(),
         ProxyLimits::default(),
     );
@@ -226,11 +289,20 @@ async fn a_message_that_is_too_long_becomes_an_error() {
     let mut running = start(script, policy("policy: 1\n"), limits);
     running.send(&request(1)).await;
     let answer = running.line().await;
-    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(true)), "{answer}");
-    let long = json!({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"x": "x".repeat(20_000)}});
+    assert_eq!(
+        (&answer["id"], &answer["result"]["isError"]),
+        (&json!(1), &json!(true)),
+        "{answer}"
+    );
+    let long =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"x": "x".repeat(20_000)}});
     running.send(format!("{long}\n").as_bytes()).await;
     let answer = running.line().await;
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(2), &json!(-32600)), "{answer}");
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(2), &json!(-32600)),
+        "{answer}"
+    );
     assert_eq!(running.codes(), [FindingCode::TooLong; 2]);
     running.close().await;
 }
@@ -241,9 +313,17 @@ async fn a_client_that_does_not_read_stops_nothing_else() {
     let line = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"x": "x".repeat(1000)}});
     let mut running = plain(&format!("while :; do echo '{line}'; done"));
     running.send(&request(1)).await;
-    let Running { input, ended, output, .. } = running;
+    let Running {
+        input,
+        ended,
+        output,
+        ..
+    } = running;
     drop(input);
-    let end = tokio::time::timeout(HANGS, ended).await.expect("nothing hangs").unwrap();
+    let end = tokio::time::timeout(HANGS, ended)
+        .await
+        .expect("nothing hangs")
+        .unwrap();
     assert!(end.status.is_some());
     drop(output);
 }
@@ -257,7 +337,10 @@ async fn an_ask_that_nobody_answers_is_denied_over_the_wire() {
     running.send(&request(1)).await;
     assert_eq!(running.line().await["method"], "elicitation/create");
     let refused = running.line().await;
-    assert_eq!((&refused["id"], &refused["result"]["isError"]), (&json!(1), &json!(true)));
+    assert_eq!(
+        (&refused["id"], &refused["result"]["isError"]),
+        (&json!(1), &json!(true))
+    );
     assert_eq!(running.line().await["method"], "notifications/cancelled");
     running.close().await;
 }
@@ -278,6 +361,14 @@ async fn a_server_that_cannot_be_started_is_an_error() {
     };
     let session = GuardSession::new(setup, recorder().0.shared()).unwrap();
     let cancel = CancellationToken::new();
-    let ran = run_stdio(&command, session, (tokio::io::empty(), tokio::io::sink()), None, ProxyLimits::default(), &cancel).await;
+    let ran = run_stdio(
+        &command,
+        session,
+        (tokio::io::empty(), tokio::io::sink()),
+        None,
+        ProxyLimits::default(),
+        &cancel,
+    )
+    .await;
     assert!(ran.unwrap_err().to_string().contains("/nowhere/server"));
 }

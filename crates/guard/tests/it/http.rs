@@ -37,14 +37,22 @@ struct Upstream {
 impl Handler for Upstream {
     async fn handle(&self, request: Request) -> Reply {
         let body = request.body.clone().unwrap();
-        self.seen.lock().unwrap().push((request.path.clone(), request.headers.clone(), body.clone()));
+        self.seen.lock().unwrap().push((
+            request.path.clone(),
+            request.headers.clone(),
+            body.clone(),
+        ));
         if request.path.starts_with("/.well-known/") {
             let host = request.header("host").unwrap();
             return Reply::json(StatusCode::OK, json!({"resource": format!("http://{host}/mcp"), "authorization_servers": ["https://login.example"]}).to_string());
         }
         let message: Value = serde_json::from_slice(&body).unwrap_or_default();
         let id = &message["id"];
-        let text = |text: &str| format!("{{ \"jsonrpc\":\"2.0\",\"id\" :{id}, \"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}} }}");
+        let text = |text: &str| {
+            format!(
+                "{{ \"jsonrpc\":\"2.0\",\"id\" :{id}, \"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}} }}"
+            )
+        };
         match message["params"]["name"].as_str().unwrap_or(message["method"].as_str().unwrap_or_default()) {
             "initialize" => Reply::json(StatusCode::OK, json!({"jsonrpc": "2.0", "id": id, "result": {"capabilities": {}}}).to_string()).with_header("mcp-session-id", "s-1"),
             "stream" => {
@@ -91,7 +99,11 @@ async fn start(policy: Policy, asker: Option<PersonAsker>) -> Setup {
     let client = Client::new(WireLimits::default()).unwrap();
     let (recorder, found) = recorder();
     let (recorder, policy) = (recorder.shared(), Arc::new(policy));
-    let asks = if asker.is_some() { AskRoute::Person } else { AskRoute::Nobody };
+    let asks = if asker.is_some() {
+        AskRoute::Person
+    } else {
+        AskRoute::Nobody
+    };
     let make = move || {
         let setup = GuardSetup {
             server: "web".to_owned(),
@@ -103,9 +115,22 @@ async fn start(policy: Policy, asker: Option<PersonAsker>) -> Setup {
         };
         GuardSession::new(setup, recorder.clone())
     };
-    let guard = HttpGuard::new(&url, address, client.clone(), asker.map(Arc::new), Box::new(make)).unwrap();
+    let guard = HttpGuard::new(
+        &url,
+        address,
+        client.clone(),
+        asker.map(Arc::new),
+        Box::new(make),
+    )
+    .unwrap();
     tokio::spawn(bound.serve(Arc::new(guard), WireLimits::default(), cancel.clone()));
-    Setup { upstream, address, client, found, cancel }
+    Setup {
+        upstream,
+        address,
+        client,
+        found,
+        cancel,
+    }
 }
 
 fn flow(decision: &str) -> Policy {
@@ -117,24 +142,44 @@ fn call(tool: &str, arguments: &Value) -> String {
 }
 
 impl Setup {
-    async fn send(&self, path: &str, headers: &[(&'static str, &str)], body: &str) -> StreamedResponse {
+    async fn send(
+        &self,
+        path: &str,
+        headers: &[(&'static str, &str)],
+        body: &str,
+    ) -> StreamedResponse {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        let method = if body.is_empty() { Method::GET } else { Method::POST };
+        let method = if body.is_empty() {
+            Method::GET
+        } else {
+            Method::POST
+        };
         let url = format!("http://{}{path}", self.address);
-        self.client.send(method, &url, map, body.to_owned().into()).await.unwrap()
+        self.client
+            .send(method, &url, map, body.to_owned().into())
+            .await
+            .unwrap()
     }
 
     async fn post(&self, body: &str) -> (StatusCode, String) {
         let response = self.send("/mcp", &[], body).await;
         let status = response.status;
-        (status, String::from_utf8(response.bytes().await.unwrap().to_vec()).unwrap())
+        (
+            status,
+            String::from_utf8(response.bytes().await.unwrap().to_vec()).unwrap(),
+        )
     }
 
     fn codes(&self) -> Vec<FindingCode> {
-        self.found.lock().unwrap().iter().map(|finding| finding.code).collect()
+        self.found
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|finding| finding.code)
+            .collect()
     }
 }
 
@@ -142,12 +187,27 @@ impl Setup {
 async fn what_passes_is_what_was_sent() {
     let setup = start(flow("block"), None).await;
     let body = "{ \"jsonrpc\" : \"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"fetch\"}}  ";
-    let response = setup.send("/mcp?x=1", &[("authorization", "Bearer t"), ("mcp-protocol-version", "2025-06-18")], body).await;
+    let response = setup
+        .send(
+            "/mcp?x=1",
+            &[
+                ("authorization", "Bearer t"),
+                ("mcp-protocol-version", "2025-06-18"),
+            ],
+            body,
+        )
+        .await;
     let bytes = response.bytes().await.unwrap();
     assert_eq!(&bytes[..], format!("{{ \"jsonrpc\":\"2.0\",\"id\" :1, \"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{TEXT}\"}}]}} }}").as_bytes());
     let seen = setup.upstream.seen.lock().unwrap();
     assert_eq!(seen[0].2, body.as_bytes());
-    assert_eq!((&seen[0].1["authorization"], &seen[0].1["mcp-protocol-version"]), (&"Bearer t".parse().unwrap(), &"2025-06-18".parse().unwrap()));
+    assert_eq!(
+        (
+            &seen[0].1["authorization"],
+            &seen[0].1["mcp-protocol-version"]
+        ),
+        (&"Bearer t".parse().unwrap(), &"2025-06-18".parse().unwrap())
+    );
 }
 
 #[tokio::test]
@@ -159,13 +219,18 @@ async fn a_tainted_call_does_not_reach_the_server_and_one_in_another_session_doe
     let (status, text) = setup.post(&tainted).await;
     assert_eq!(status, StatusCode::OK);
     let answer: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(true)));
+    assert_eq!(
+        (&answer["id"], &answer["result"]["isError"]),
+        (&json!(1), &json!(true))
+    );
     assert_eq!(setup.upstream.seen.lock().unwrap().len(), before);
     // Another session knows nothing of it; it begins with its handshake.
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}).to_string();
     let begun = setup.send("/mcp", &[], &hello).await;
     assert_eq!(begun.header("mcp-session-id"), Some("s-1"));
-    let passed = setup.send("/mcp", &[("mcp-session-id", "s-1")], &tainted).await;
+    let passed = setup
+        .send("/mcp", &[("mcp-session-id", "s-1")], &tainted)
+        .await;
     let passed: Value = serde_json::from_slice(&passed.bytes().await.unwrap()).unwrap();
     assert_eq!(passed["result"]["isError"], Value::Null, "{passed}");
 }
@@ -197,11 +262,24 @@ async fn streams_pass_event_by_event_and_what_must_not_pass_is_taken_out() {
         assert_eq!(got, piece.as_bytes());
     }
     let result = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "it is swordfish"}]}});
-    writer.write(format!("event: endpoint\ndata: http://evil.example/\n\nid: 2\ndata: {result}\n\n")).await.unwrap();
+    writer
+        .write(format!(
+            "event: endpoint\ndata: http://evil.example/\n\nid: 2\ndata: {result}\n\n"
+        ))
+        .await
+        .unwrap();
     drop(writer);
     let rest = String::from_utf8(response.bytes().await.unwrap().to_vec()).unwrap();
-    assert!(rest.contains("it is [redacted]") && rest.contains("id: 2") && !rest.contains("evil.example"), "{rest}");
-    assert_eq!(setup.codes(), [FindingCode::Malformed, FindingCode::RuleMatched]);
+    assert!(
+        rest.contains("it is [redacted]")
+            && rest.contains("id: 2")
+            && !rest.contains("evil.example"),
+        "{rest}"
+    );
+    assert_eq!(
+        setup.codes(),
+        [FindingCode::Malformed, FindingCode::RuleMatched]
+    );
 }
 
 #[tokio::test]
@@ -210,12 +288,22 @@ async fn an_answer_that_cannot_be_judged_is_an_error_for_the_request() {
     for tool in ["html", "zip", "other"] {
         let (status, text) = setup.post(&call(tool, &json!({}))).await;
         let answer: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!((status, &answer["id"], answer["error"]["code"].is_number()), (StatusCode::BAD_GATEWAY, &json!(1), true), "{tool}: {answer}");
+        assert_eq!(
+            (status, &answer["id"], answer["error"]["code"].is_number()),
+            (StatusCode::BAD_GATEWAY, &json!(1), true),
+            "{tool}: {answer}"
+        );
     }
     let (status, text) = setup.post(&call("secret", &json!({}))).await;
-    assert!(status.is_success() && text.contains("[redacted]") && !text.contains("swordfish"), "{text}");
+    assert!(
+        status.is_success() && text.contains("[redacted]") && !text.contains("swordfish"),
+        "{text}"
+    );
     let (status, _) = setup.post("{\"jsonrpc\":").await;
-    assert!(status.is_success(), "a parse error is an answer of JSON-RPC");
+    assert!(
+        status.is_success(),
+        "a parse error is an answer of JSON-RPC"
+    );
 }
 
 #[tokio::test]
@@ -225,7 +313,11 @@ async fn only_the_server_is_reachable_and_only_from_this_machine() {
         ("/admin", &[][..], StatusCode::NOT_FOUND),
         ("/mcp/../admin", &[], StatusCode::NOT_FOUND),
         ("/mcp", &[("host", "evil.example")], StatusCode::FORBIDDEN),
-        ("/mcp", &[("origin", "https://evil.example")], StatusCode::FORBIDDEN),
+        (
+            "/mcp",
+            &[("origin", "https://evil.example")],
+            StatusCode::FORBIDDEN,
+        ),
     ] {
         let response = setup.send(path, headers, &call("fetch", &json!({}))).await;
         assert_eq!(response.status, expected, "{path} {headers:?}");
@@ -238,11 +330,22 @@ async fn clients_find_the_documents_for_signing_in_through_the_guard() {
     let setup = start(flow("block"), None).await;
     let response = setup.send("/mcp", &[], &call("login", &json!({}))).await;
     assert_eq!(response.status, StatusCode::UNAUTHORIZED);
-    let own = format!("http://{}/.well-known/oauth-protected-resource/mcp", setup.address);
-    assert_eq!(response.header("www-authenticate"), Some(format!("Bearer resource_metadata=\"{own}\"").as_str()));
-    let document = setup.send("/.well-known/oauth-protected-resource/mcp", &[], "").await;
+    let own = format!(
+        "http://{}/.well-known/oauth-protected-resource/mcp",
+        setup.address
+    );
+    assert_eq!(
+        response.header("www-authenticate"),
+        Some(format!("Bearer resource_metadata=\"{own}\"").as_str())
+    );
+    let document = setup
+        .send("/.well-known/oauth-protected-resource/mcp", &[], "")
+        .await;
     let document: Value = serde_json::from_slice(&document.bytes().await.unwrap()).unwrap();
-    assert_eq!(document, json!({"resource": format!("http://{}/mcp", setup.address), "authorization_servers": ["https://login.example"]}));
+    assert_eq!(
+        document,
+        json!({"resource": format!("http://{}/mcp", setup.address), "authorization_servers": ["https://login.example"]})
+    );
 }
 
 /// What is asked, kept.
@@ -251,7 +354,10 @@ struct Screen(Arc<Mutex<String>>);
 
 impl Write for Screen {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
+        self.0
+            .lock()
+            .unwrap()
+            .push_str(&String::from_utf8_lossy(bytes));
         Ok(bytes.len())
     }
 
@@ -282,7 +388,11 @@ async fn a_person_at_the_terminal_decides() {
         assert_eq!(answer["result"]["isError"] != true, passes, "{answer}");
         assert!(screen.0.lock().unwrap().contains("eve@evil.example"));
         let codes = setup.codes();
-        let expected = if passes { FindingCode::AskAllowed } else { FindingCode::AskDenied };
+        let expected = if passes {
+            FindingCode::AskAllowed
+        } else {
+            FindingCode::AskDenied
+        };
         assert!(codes.contains(&expected), "{codes:?}");
     }
 }
@@ -291,6 +401,8 @@ async fn a_person_at_the_terminal_decides() {
 async fn without_a_person_an_ask_is_a_denial() {
     let setup = start(flow("ask"), None).await;
     setup.post(&call("fetch", &json!({}))).await;
-    let (_, text) = setup.post(&call("send", &json!({"to": "eve@evil.example"}))).await;
+    let (_, text) = setup
+        .post(&call("send", &json!({"to": "eve@evil.example"})))
+        .await;
     assert!(text.contains("there is nobody to ask"), "{text}");
 }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use proofhouse_guard::install::{GuardCommandLine, InstallError, Uninstalled, install, uninstall, wrapped};
+use proofhouse_guard::install::{
+    GuardCommandLine, InstallError, Uninstalled, install, uninstall, wrapped,
+};
 use serde_json::Value;
 
 /// With a byte order mark, comments, a trailing comma, odd spaces and two ends of lines.
@@ -36,11 +38,20 @@ fn there_and_back_is_byte_for_byte() {
     let (directory, path) = file(VSCODE);
     let rewritten = install(&path, &guard()).unwrap();
     assert_eq!(rewritten.changed, ["files", "bare"]);
-    assert_eq!(rewritten.left, [("web".to_owned(), "it is reached over HTTP")]);
+    assert_eq!(
+        rewritten.left,
+        [("web".to_owned(), "it is reached over HTTP")]
+    );
     let now = text(&path);
-    assert!(now.contains("// my servers") && now.contains("\"TOKEN\": \"s3cret\""), "{now}");
+    assert!(
+        now.contains("// my servers") && now.contains("\"TOKEN\": \"s3cret\""),
+        "{now}"
+    );
     assert!(now.contains(r#"["guard","--server","files","--policy","/etc/policy.yaml","--","npx","-y","@x/files","a b"]"#), "{now}");
-    assert!(now.contains(r#""command": "/opt/proofhouse", "args": ["guard","--server","bare","#), "{now}");
+    assert!(
+        now.contains(r#""command": "/opt/proofhouse", "args": ["guard","--server","bare","#),
+        "{now}"
+    );
     // Again, it stays as it is.
     install(&path, &guard()).unwrap();
     assert_eq!(text(&path), now);
@@ -58,19 +69,33 @@ fn the_original_is_for_the_user_alone() {
     let (_directory, path) = file(VSCODE);
     install(&path, &guard()).unwrap();
     let backup = path.with_file_name("mcp.json.proofhouse-guard");
-    assert_eq!(backup.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        backup.metadata().unwrap().permissions().mode() & 0o777,
+        0o600
+    );
 }
 
 #[test]
 fn edits_made_since_stay() {
     let (directory, path) = file(VSCODE);
     install(&path, &guard()).unwrap();
-    let edited = text(&path).replace("// my servers", "// all my servers").replace("s3cret", "other");
+    let edited = text(&path)
+        .replace("// my servers", "// all my servers")
+        .replace("s3cret", "other");
     std::fs::write(&path, &edited).unwrap();
-    assert_eq!(uninstall(&path).unwrap(), Uninstalled::Merged(vec!["files".to_owned(), "bare".to_owned()]));
+    assert_eq!(
+        uninstall(&path).unwrap(),
+        Uninstalled::Merged(vec!["files".to_owned(), "bare".to_owned()])
+    );
     let now = text(&path);
-    assert!(now.contains("// all my servers") && now.contains("other"), "{now}");
-    assert!(now.contains(r#""command":"npx","#) && now.contains(r#""args": ["-y","@x/files","a b"]"#), "{now}");
+    assert!(
+        now.contains("// all my servers") && now.contains("other"),
+        "{now}"
+    );
+    assert!(
+        now.contains(r#""command":"npx","#) && now.contains(r#""args": ["-y","@x/files","a b"]"#),
+        "{now}"
+    );
     assert!(!now.contains("guard"), "{now}");
     assert_eq!(names(directory.path()), 1);
 }
@@ -104,15 +129,32 @@ fn every_client_keeps_its_servers_where_we_look() {
 
 #[test]
 fn what_cannot_be_changed_is_left_alone() {
-    for config in ["{", "[1, 2", "{\"servers\": {\"a\": }}", "{} x", "/* ", "\"\\", &"[".repeat(100_000)] {
+    for config in [
+        "{",
+        "[1, 2",
+        "{\"servers\": {\"a\": }}",
+        "{} x",
+        "/* ",
+        "\"\\",
+        &"[".repeat(100_000),
+    ] {
         let (directory, path) = file(config);
-        assert!(matches!(install(&path, &guard()), Err(InstallError::Syntax { .. })), "{config:.20}");
+        assert!(
+            matches!(install(&path, &guard()), Err(InstallError::Syntax { .. })),
+            "{config:.20}"
+        );
         assert_eq!((text(&path).as_str(), names(directory.path())), (config, 1));
     }
     let (_directory, path) = file("{\"theme\": \"dark\"}");
-    assert!(matches!(install(&path, &guard()), Err(InstallError::NoServers(_))));
+    assert!(matches!(
+        install(&path, &guard()),
+        Err(InstallError::NoServers(_))
+    ));
     let (_directory, path) = file(VSCODE);
     std::fs::write(path.with_file_name("mcp.json.proofhouse-guard"), "{}").unwrap();
-    assert!(matches!(install(&path, &guard()), Err(InstallError::BadBackup(_))));
+    assert!(matches!(
+        install(&path, &guard()),
+        Err(InstallError::BadBackup(_))
+    ));
     assert!(install(Path::new("/nowhere/mcp.json"), &guard()).is_err());
 }

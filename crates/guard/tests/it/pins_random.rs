@@ -2,10 +2,10 @@
 
 use proofhouse_guard::pins::{LockFile, PinKind, by_name};
 use proofhouse_guard::policy::Policy;
-use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 use crate::support::Tried;
 

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use proofhouse_guard::engine::{AskRoute, GuardAction, GuardSession, GuardSetup, MessageFrom, Passage, Watcher};
+use proofhouse_guard::engine::{
+    AskRoute, GuardAction, GuardSession, GuardSetup, MessageFrom, Passage, Watcher,
+};
 use proofhouse_guard::pins::LockFile;
 use proofhouse_guard::policy::{self, Policy};
 use proofhouse_guard::record::GuardRecorder;
@@ -60,11 +62,13 @@ impl Tried {
     }
 
     pub(crate) fn from_client(&mut self, message: &Value) -> Passage {
-        self.session.judge(MessageFrom::Client, message.to_string().as_bytes())
+        self.session
+            .judge(MessageFrom::Client, message.to_string().as_bytes())
     }
 
     pub(crate) fn from_server(&mut self, message: &Value) -> Passage {
-        self.session.judge(MessageFrom::Server, message.to_string().as_bytes())
+        self.session
+            .judge(MessageFrom::Server, message.to_string().as_bytes())
     }
 
     /// A request that passes, and what becomes of this result of it: what the client gets.
@@ -97,7 +101,9 @@ impl Tried {
         let id = self.next;
         self.next += 1;
         let params = json!({"name": tool, "arguments": arguments});
-        self.from_client(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+        self.from_client(
+            &json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}),
+        )
     }
 }
 
@@ -106,7 +112,10 @@ pub(crate) fn recorder() -> (GuardRecorder, Arc<Mutex<Vec<GuardFinding>>>) {
     let found = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&found);
     let listener = move |finding: &GuardFinding| kept.lock().unwrap().push(finding.clone());
-    (GuardRecorder::default().with_listener(Box::new(listener)), found)
+    (
+        GuardRecorder::default().with_listener(Box::new(listener)),
+        found,
+    )
 }
 
 /// The one message that goes to the client.
@@ -124,5 +133,8 @@ pub(crate) fn refusal(passage: &Passage) -> String {
     };
     let answer = only_to_client(actions);
     assert_eq!(answer["result"]["isError"], true, "{answer}");
-    answer["result"]["content"][0]["text"].as_str().expect("a text").to_owned()
+    answer["result"]["content"][0]["text"]
+        .as_str()
+        .expect("a text")
+        .to_owned()
 }

@@ -89,11 +89,16 @@ impl GuardApprove {
             return Ok(Exit::Success);
         }
         if !self.yes {
-            talk("Not approved. Read the changes: your model will. Then run this again with --yes.");
+            talk(
+                "Not approved. Read the changes: your model will. Then run this again with --yes.",
+            );
             return Ok(Exit::Failure);
         }
         approve(&file, &pending, only).map_err(cannot)?;
-        talk(&format!("Approved. Commit {}.", crate::output::shown_path(file.path())));
+        talk(&format!(
+            "Approved. Commit {}.",
+            crate::output::shown_path(file.path())
+        ));
         Ok(Exit::Success)
     }
 }
@@ -114,7 +119,9 @@ impl GuardCheck {
             crate::output::shown_path(&path),
             policy.rules.len(),
             policy.tools.len(),
-            watcher.as_ref().map_or(0, |watcher| watcher.indicators() - watcher.enforced()),
+            watcher
+                .as_ref()
+                .map_or(0, |watcher| watcher.indicators() - watcher.enforced()),
             watcher.as_ref().map_or(0, Watcher::enforced),
         ));
         Ok(Exit::Success)

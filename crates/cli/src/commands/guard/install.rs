@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use proofhouse_guard::install::{GuardCommandLine, ConfiguredClient, Uninstalled, install, uninstall};
+use proofhouse_guard::install::{
+    ConfiguredClient, GuardCommandLine, Uninstalled, install, uninstall,
+};
 use proofhouse_guard::{pins, read_policy};
 
 use super::cannot;
@@ -98,13 +100,21 @@ impl GuardInstall {
         };
         let rewritten = install(&path, &guard).map_err(cannot)?;
         for (server, reason) in &rewritten.left {
-            talk(&format!("{}: not guarded, {reason}", printable_line(server)));
+            talk(&format!(
+                "{}: not guarded, {reason}",
+                printable_line(server)
+            ));
         }
         if rewritten.changed.is_empty() {
-            return Err(CommandError::cannot_run("no server was put behind the guard"));
+            return Err(CommandError::cannot_run(
+                "no server was put behind the guard",
+            ));
         }
         let names = printable_line(&rewritten.changed.join(", "));
-        talk(&format!("Guarded in {}: {names}. Restart the client.", shown_path(&path)));
+        talk(&format!(
+            "Guarded in {}: {names}. Restart the client.",
+            shown_path(&path)
+        ));
         Ok(Exit::Success)
     }
 }

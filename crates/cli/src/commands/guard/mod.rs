@@ -32,7 +32,9 @@ const SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Without a policy, the stock policy counts (`proofhouse guard check --stock` prints it). What passes is what was sent,
 /// byte for byte. A call that is blocked gets a result that the model can read.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = "Examples:\n  \
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
     proofhouse guard -- npx -y @modelcontextprotocol/server-filesystem .\n  \
     proofhouse guard --policy policy.yaml --record trace.jsonl -- python server.py\n  \
     proofhouse guard --url http://127.0.0.1:8080/mcp --listen 127.0.0.1:9090\n  \
@@ -40,7 +42,8 @@ const SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
     proofhouse guard approve\n\n\
     Findings go to stderr, one a line. stdout belongs to the protocol.\n\n\
     Exit codes: 0 the client ended the session (or Ctrl-C), 3 the server could not be started or ended first, the policy or the\n\
-    lock cannot be used, or what was seen could not be written, 64 usage.")]
+    lock cannot be used, or what was seen could not be written, 64 usage."
+)]
 pub(crate) struct GuardCommand {
     #[command(subcommand)]
     command: Option<GuardPart>,
@@ -57,7 +60,12 @@ pub(crate) struct GuardCommand {
     ask: Option<AskOption>,
 
     /// Guard the server at this address, over HTTP
-    #[arg(long, value_name = "URL", requires = "listen", conflicts_with = "start")]
+    #[arg(
+        long,
+        value_name = "URL",
+        requires = "listen",
+        conflicts_with = "start"
+    )]
     url: Option<String>,
 
     /// Where clients reach the guarded server over HTTP; port 0 takes a free one
@@ -188,11 +196,24 @@ async fn carry(
         arguments: words.collect(),
     };
     let ends = (tokio::io::stdin(), tokio::io::stdout());
-    let ended = run_stdio(&command, session, ends, asker, ProxyLimits::default(), cancel).await;
+    let ended = run_stdio(
+        &command,
+        session,
+        ends,
+        asker,
+        ProxyLimits::default(),
+        cancel,
+    )
+    .await;
     let ended = ended.map_err(cannot)?;
     if ended.server_left {
-        let how = ended.status.map(|status| format!(" ({status})")).unwrap_or_default();
-        return Err(CommandError::cannot_run(format!("the server ended before its client{how}")));
+        let how = ended
+            .status
+            .map(|status| format!(" ({status})"))
+            .unwrap_or_default();
+        return Err(CommandError::cannot_run(format!(
+            "the server ended before its client{how}"
+        )));
     }
     Ok(Exit::Success)
 }
@@ -207,7 +228,9 @@ async fn serve(
 ) -> Result<Exit, CommandError> {
     let (route, asker) = match ask {
         Some(AskOption::Client) => {
-            return Err(CommandError::usage("over HTTP, use --ask terminal or --ask nobody"));
+            return Err(CommandError::usage(
+                "over HTTP, use --ask terminal or --ask nobody",
+            ));
         }
         Some(ask) => asking(ask)?,
         None => asking(AskOption::Terminal).or_else(|_| asking(AskOption::Nobody))?,
@@ -219,9 +242,9 @@ async fn serve(
         ..WireLimits::default()
     };
     let client = Client::proxied(limits.clone(), proxies::from_environment(), Roots::System);
-    let bound = BoundServer::new(listen).await.map_err(|error| {
-        CommandError::cannot_run(format!("cannot listen on {listen}: {error}"))
-    })?;
+    let bound = BoundServer::new(listen)
+        .await
+        .map_err(|error| CommandError::cannot_run(format!("cannot listen on {listen}: {error}")))?;
     let sessions = Arc::clone(opened);
     let make = Box::new(move || sessions.session(route));
     let guard = HttpGuard::new(url, bound.address(), client.map_err(cannot)?, asker, make);
