@@ -8,6 +8,7 @@
 pub mod engine;
 mod finding;
 pub mod install;
+pub mod learn;
 mod open;
 pub mod pins;
 pub mod policy;

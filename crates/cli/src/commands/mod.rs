@@ -33,6 +33,7 @@ mod fmt;
 mod guard;
 mod init;
 mod keys;
+mod learn;
 mod lsp;
 mod man;
 mod model;
@@ -91,6 +92,7 @@ commands! {
         Attack(Box<attack::AttackCommand>),
         Scan(scan::Scan),
         Guard(Box<guard::GuardCommand>),
+        Learn(learn::Learn),
         Scenarios(scenarios::Scenarios),
         ExplainVerdict(explain_verdict::ExplainVerdict),
         Tool(tool::ToolCommands),

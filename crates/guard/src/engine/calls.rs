@@ -208,6 +208,7 @@ pub(super) fn taint_value(taint: &CallTaint, label: Option<&ToolLabel>) -> Value
                     "origin": hit.origin,
                     "words": hit.words,
                     "decides": label.is_none_or(|label| label.is_decided_by(&hit.path)),
+                    "address": hit.is_address,
                 })
             })
             .collect()
@@ -215,6 +216,7 @@ pub(super) fn taint_value(taint: &CallTaint, label: Option<&ToolLabel>) -> Value
     json!({
         "untrusted": hits(&taint.untrusted),
         "secret": hits(&taint.secret),
+        "named": taint.named,
         "complete": taint.is_complete,
     })
 }

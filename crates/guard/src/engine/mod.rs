@@ -24,6 +24,7 @@ use proofhouse_protocol::rpc::{self, RpcMessage};
 use serde_json::Value;
 
 pub use answers::BLOCKED;
+pub(crate) use results::structured;
 pub use watch::{WatchError, Watcher};
 
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};

@@ -10,6 +10,7 @@ use super::open_calls::PendingCall;
 use super::{GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::PinKind;
+use crate::policy::fits;
 use crate::taint::CallTaint;
 
 /// How much of a result's text expressions see.
@@ -88,14 +89,52 @@ impl GuardSession {
         let policy = std::sync::Arc::clone(&self.setup.policy);
         let label = policy.label(&self.setup.server, item);
         let label = label.or_else(|| policy.label(&self.setup.server, method));
-        if let Some(returns) = label.and_then(|label| label.returns) {
+        if let Some((label, returns)) = label.and_then(|label| Some((label, label.returns?))) {
             let origin = format!("{}/{item}", self.setup.server);
-            if !self.taint.remember(returns, &origin, value) {
+            let all = match (&label.free_text, structured(value)) {
+                (Some(patterns), Some(fields)) => {
+                    let is_free_text =
+                        |key: &str| patterns.iter().any(|pattern| fits(pattern, key));
+                    let taint = &mut self.taint;
+                    taint.remember_fields(returns, &origin, &fields, &is_free_text)
+                }
+                (_, _) => self.taint.remember(returns, &origin, value),
+            };
+            if !all {
                 let message = "a result is larger than what is remembered; its end is not followed";
                 let finding = self.finding(FindingCode::TaintBudget, GuardDecision::Log, message);
                 self.tell(finding.about(item));
             }
         }
+    }
+}
+
+/// A result as one JSON value: its structured content, or its only text where that is JSON. Nothing where it says more
+/// than that, such as a text beside the structured content that is not the same.
+pub(crate) fn structured(result: &Value) -> Option<Value> {
+    let texts = || {
+        let items = result.get("content").and_then(Value::as_array);
+        items.map(Vec::as_slice).unwrap_or_default()
+    };
+    let json_of = |item: &Value| -> Option<Value> {
+        let is_text = item.get("type").and_then(Value::as_str) == Some("text");
+        let text = item
+            .get("text")
+            .and_then(Value::as_str)
+            .filter(|_| is_text)?;
+        serde_json::from_str(text).ok()
+    };
+    match (result.get("structuredContent"), texts()) {
+        (Some(value), texts) => {
+            // Servers wrap what is no object.
+            let inner = value.get("result");
+            let is_same = |item: &Value| {
+                json_of(item).is_some_and(|said| said == *value || Some(&said) == inner)
+            };
+            texts.iter().all(is_same).then(|| value.clone())
+        }
+        (None, [only]) => json_of(only),
+        (None, _) => None,
     }
 }
 

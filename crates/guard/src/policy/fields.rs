@@ -99,6 +99,11 @@ pub(super) static TOOL: TypeSpec = TypeSpec {
             "What its results are: `untrusted` (others can write into them), `secret`, or `trusted`. Without it, results are not followed.",
         ),
         FieldSpec::optional(
+            "free_text",
+            Kind::list(&Kind::SomeText),
+            "The fields of its structured results (JSON) that others write freely, such as `body`; `*` stands for any letters. `returns` then counts for these fields and for every value that reads like text; other values, such as ids and senders, are trusted as a whole. `[]`: only values that read like text. Default: every field.",
+        ),
+        FieldSpec::optional(
             "effects",
             Kind::list(&Kind::SomeText),
             "What calling it does, in words of your own, such as `send`, `pay` or `delete`. A tool with an effect is a sink.",

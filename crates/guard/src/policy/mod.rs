@@ -146,6 +146,8 @@ pub struct ToolLabel {
     pub server: Option<String>,
     /// What its results are.
     pub returns: Option<TaintLabel>,
+    /// The fields of its structured results that are free text; without it, every field is.
+    pub free_text: Option<Vec<String>>,
     /// What calling it does.
     pub effects: Vec<String>,
     /// The arguments that decide about the effect; all of them where there are none.

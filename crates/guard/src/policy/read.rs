@@ -146,12 +146,14 @@ impl<'s> PolicyReader<'s> {
                 .copied()
                 .find(|label| label.as_str() == word)
         });
+        let free_text = fields.texts("free_text");
         let effects = fields.texts("effects").unwrap_or_default();
         let decides = fields.texts("decides").unwrap_or_default();
         Some(ToolLabel {
             tools: tools?,
             server,
             returns,
+            free_text,
             effects,
             decides,
         })

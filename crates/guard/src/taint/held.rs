@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use memchr::memmem;
 
-use super::{TaintForm, TaintHit};
+use super::{OWN, TaintForm, TaintHit};
 
 /// How many places of one piece are known.
 const MAX_PLACES: usize = 4;
@@ -167,6 +167,15 @@ impl HeldTexts {
 
     /// A whole value that stands in a text as a word or words of its own.
     pub(super) fn whole(&self, value: &str, min_value: usize) -> Option<TaintHit> {
+        self.whole_where(value, min_value, &|_| true)
+    }
+
+    fn whole_where(
+        &self,
+        value: &str,
+        min_value: usize,
+        counts: &dyn Fn(&HeldText) -> bool,
+    ) -> Option<TaintHit> {
         let value = value.trim();
         if value.chars().filter(|c| c.is_alphanumeric()).count() < min_value {
             return None;
@@ -174,18 +183,28 @@ impl HeldTexts {
         let lower = value.to_lowercase();
         let finder = memmem::Finder::new(lower.as_bytes());
         let exact = memmem::Finder::new(value.as_bytes());
-        self.texts.iter().rev().find_map(|held| {
-            let mut places = finder.find_iter(held.lower.as_bytes());
-            places.find(|at| stands_alone(&held.lower, *at, lower.len()))?;
-            let form = match held.form {
-                TaintForm::Verbatim if exact.find(held.text.as_bytes()).is_some() => {
-                    TaintForm::Verbatim
-                }
-                TaintForm::Verbatim => TaintForm::CaseFolded,
-                other => other,
-            };
-            Some(hit(held, form, value))
-        })
+        self.texts
+            .iter()
+            .rev()
+            .filter(|held| counts(held))
+            .find_map(|held| {
+                let mut places = finder.find_iter(held.lower.as_bytes());
+                places.find(|at| stands_alone(&held.lower, *at, lower.len()))?;
+                let form = match held.form {
+                    TaintForm::Verbatim if exact.find(held.text.as_bytes()).is_some() => {
+                        TaintForm::Verbatim
+                    }
+                    TaintForm::Verbatim => TaintForm::CaseFolded,
+                    other => other,
+                };
+                Some(hit(held, form, value))
+            })
+    }
+
+    /// Whether a result has a whole value; what the client said and what was approved do not count.
+    pub(super) fn whole_of_result(&self, value: &str) -> bool {
+        let counts = |held: &HeldText| !OWN.contains(&held.origin.as_str());
+        self.whole_where(value, 1, &counts).is_some()
     }
 
     /// A part of a value that stands in a text.
@@ -245,6 +264,7 @@ fn hit(held: &HeldText, form: TaintForm, words: &str) -> TaintHit {
         form,
         origin: held.origin.clone(),
         words: words.chars().take(SHOWN).collect(),
+        is_address: false,
     }
 }
 

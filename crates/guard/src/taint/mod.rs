@@ -5,11 +5,14 @@
 //! case, as a part, in base64, hex or percent-encoded, or split over several arguments.
 
 mod decode;
+pub(crate) mod fields;
 mod held;
+mod values;
 
 use serde_json::Value;
 
 use held::HeldTexts;
+use values::KnownValues;
 
 /// What the results of a tool are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,6 +60,11 @@ impl Default for TaintLimits {
         }
     }
 }
+
+/// Where trusted words come from that stand in no result: what the client said, and what somebody approved.
+const CALL: &str = "call";
+const APPROVAL: &str = "approval";
+const OWN: &[&str] = &[CALL, APPROVAL];
 
 /// How much of the arguments of one call is looked at; more makes the answer incomplete.
 const MAX_ARGUMENT_BYTES: usize = 1 << 20;
@@ -113,6 +121,8 @@ pub struct TaintHit {
     pub origin: String,
     /// The words that stand in both, shortened.
     pub words: String,
+    /// Whether they name somebody or some place: a mail address or a host.
+    pub is_address: bool,
 }
 
 /// What is known about the arguments of a call.
@@ -122,6 +132,8 @@ pub struct CallTaint {
     pub untrusted: Vec<TaintHit>,
     /// Values from results that hold secrets.
     pub secret: Vec<TaintHit>,
+    /// The arguments whose values stood in no result before they were first used: the user named them, or the model did.
+    pub named: Vec<String>,
     /// Whether everything could be looked at: no result was forgotten, no argument is too long.
     pub is_complete: bool,
 }
@@ -133,6 +145,10 @@ pub struct TaintTracker {
     untrusted: HeldTexts,
     secret: HeldTexts,
     trusted: HeldTexts,
+    /// Whole values of fields that are no free text.
+    values: KnownValues,
+    /// Whole values that were used before any result had them.
+    named: KnownValues,
 }
 
 impl TaintTracker {
@@ -155,6 +171,8 @@ impl TaintTracker {
             untrusted: held(),
             secret: held(),
             trusted: held(),
+            values: KnownValues::new(limits.budget),
+            named: KnownValues::new(limits.budget),
         }
     }
 
@@ -176,18 +194,42 @@ impl TaintTracker {
         all
     }
 
+    /// Remembers a structured result of which only some fields are free text: those count as the label says, and so does
+    /// every value that reads like text. Other values are trusted, but only as a whole. Returns whether all of it fits.
+    pub fn remember_fields(
+        &mut self,
+        label: TaintLabel,
+        origin: &str,
+        value: &Value,
+        is_free_text: &dyn Fn(&str) -> bool,
+    ) -> bool {
+        let mut texts = Vec::new();
+        let values = &mut self.values;
+        fields::each(value, &mut |key, text| {
+            if key.is_some_and(is_free_text) || fields::is_prose(text) {
+                texts.push(Value::from(text));
+            } else {
+                values.add(text);
+            }
+        });
+        self.remember(label, origin, &Value::Array(texts))
+    }
+
     /// Remembers those arguments of a call as trusted that came from nowhere: the model or its user knew them before any
     /// result said them.
     pub fn remember_own(&mut self, arguments: &Value, taint: &CallTaint) {
-        let trusted = &mut self.trusted;
+        let (trusted, named) = (&mut self.trusted, &mut self.named);
         each_text(arguments, &mut |path, text| {
+            if taint.named.iter().any(|known| known == path) {
+                named.add(text);
+            }
             let is_tainted = |hits: &[TaintHit]| hits.iter().any(|hit| hit.path == path);
             let is_split = taint
                 .untrusted
                 .iter()
                 .any(|hit| hit.form == TaintForm::Split);
             if !is_split && !is_tainted(&taint.untrusted) && !is_tainted(&taint.secret) {
-                trusted.add("call", TaintForm::Verbatim, text);
+                trusted.add(CALL, TaintForm::Verbatim, text);
             }
         });
     }
@@ -197,7 +239,7 @@ impl TaintTracker {
         let trusted = &mut self.trusted;
         each_text(arguments, &mut |path, text| {
             if hits.iter().any(|hit| hit.path == path) {
-                trusted.add("approval", TaintForm::Verbatim, text);
+                trusted.add(APPROVAL, TaintForm::Verbatim, text);
             }
         });
     }
@@ -225,9 +267,6 @@ impl TaintTracker {
             is_complete: !self.untrusted.has_forgotten() && !self.secret.has_forgotten(),
             ..CallTaint::default()
         };
-        if self.untrusted.is_empty() && self.secret.is_empty() {
-            return taint;
-        }
         let mut leaves: Vec<(String, String)> = Vec::new();
         let mut bytes = 0;
         each_text(arguments, &mut |path, text| {
@@ -237,9 +276,34 @@ impl TaintTracker {
             }
         });
         taint.is_complete &= bytes <= MAX_ARGUMENT_BYTES;
+        let named = leaves.iter().filter(|(_, text)| self.is_named(text));
+        taint.named = named.map(|(path, _)| path.clone()).collect();
         taint.untrusted = self.hits(&self.untrusted, &leaves, true);
         taint.secret = self.hits(&self.secret, &leaves, false);
         taint
+    }
+
+    /// Whether a value was used before any result had it, or is used now and no result has it.
+    fn is_named(&self, value: &str) -> bool {
+        let stands = |held: &HeldTexts| held.whole(value, 1).is_some();
+        self.named.has(value)
+            || !(self.values.has(value)
+                || stands(&self.untrusted)
+                || stands(&self.secret)
+                || self.trusted.whole_of_result(value))
+    }
+
+    /// Whether a trusted result, the user or somebody who approved it has these words, too.
+    fn is_excused(&self, words: &str) -> bool {
+        if self.values.has(words) || self.named.has(words) {
+            return true;
+        }
+        // A few letters stand in many longer words.
+        if words.chars().filter(|c| c.is_alphanumeric()).count() < self.limits.min_part {
+            self.trusted.whole(words, 1).is_some()
+        } else {
+            self.trusted.contains(words)
+        }
     }
 
     /// The arguments that stand in these texts; where `is_excused`, not those that stand in trusted ones, too.
@@ -252,7 +316,7 @@ impl TaintTracker {
         if held.is_empty() {
             return Vec::new();
         }
-        let excused = |words: &str| is_excused && self.trusted.contains(words);
+        let excused = |words: &str| is_excused && self.is_excused(words);
         let mut found: Vec<TaintHit> = Vec::new();
         for (path, text) in leaves {
             let mut hit = held
@@ -276,11 +340,21 @@ impl TaintTracker {
                     }
                 });
             }
-            if let Some(hit) = hit
-                && !excused(&hit.words)
-                && !excused(text)
-            {
-                found.push(hit.at(path));
+            let address = addresses(text).find_map(|name| {
+                let hit = held.whole(name, self.limits.min_value)?;
+                (!excused(name)).then_some(TaintHit {
+                    form: TaintForm::Part,
+                    is_address: true,
+                    ..hit
+                })
+            });
+            match (hit, address) {
+                (Some(hit), address) if !excused(&hit.words) && !excused(text) => {
+                    let is_address = address.is_some();
+                    found.push(TaintHit { is_address, ..hit }.at(path));
+                }
+                (_, Some(address)) => found.push(address.at(path)),
+                (_, None) => {}
             }
         }
         if found.is_empty() && leaves.len() > 1 {
@@ -290,13 +364,25 @@ impl TaintTracker {
     }
 }
 
+/// The parts of a text that may be a name, an address or a number.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '@' | '.' | '-' | '_' | '+');
+    text.split(move |c| !is_part(c))
+        .map(|word| word.trim_matches('.'))
+}
+
+/// Mail addresses and hosts.
+fn addresses(text: &str) -> impl Iterator<Item = &str> {
+    words(text).filter(|word| {
+        let last = word.rsplit('.').next().unwrap_or_default();
+        let has_dot = last.len() < word.len();
+        has_dot && last.len() >= 2 && last.chars().all(char::is_alphabetic)
+    })
+}
+
 /// What names somebody or some place in a text, however short it is: addresses, hosts and long numbers.
 fn names(text: &str) -> impl Iterator<Item = &str> {
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '@' | '.' | '-' | '_' | '+');
-    let words = text
-        .split(move |c| !is_part(c))
-        .map(|word| word.trim_matches('.'));
-    words.filter(|word| {
+    words(text).filter(|word| {
         let has_name = word.contains('@') || word.contains('.');
         let letters = word.chars().filter(|c| c.is_alphanumeric()).count();
         let digits = word.chars().filter(char::is_ascii_digit).count();

@@ -1,0 +1,58 @@
+//! Structured results: their fields, and which of them are free text.
+
+use serde_json::Value;
+
+/// How many words a value may have that is no text.
+const MAX_WORDS: usize = 4;
+
+/// How many characters a value may have that is no text.
+const MAX_VALUE: usize = 80;
+
+/// Every text and number below a value, with the key of the field it stands in. Keys are values, too: objects may be
+/// keyed by names.
+pub(crate) fn each(value: &Value, found: &mut dyn FnMut(Option<&str>, &str)) {
+    fn walk(value: &Value, key: Option<&str>, found: &mut dyn FnMut(Option<&str>, &str)) {
+        match value {
+            Value::String(text) => found(key, text),
+            Value::Number(number) => found(key, &number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| walk(item, key, found)),
+            Value::Object(members) => {
+                for (key, item) in members {
+                    found(None, key);
+                    walk(item, Some(key), found);
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+    walk(value, None, found);
+}
+
+/// Whether a value reads like text, whatever its field is called: whoever may choose a name may write a sentence there.
+pub(crate) fn is_prose(value: &str) -> bool {
+    value.contains(['\n', '\r'])
+        || value.chars().count() > MAX_VALUE
+        || value.split_whitespace().count() > MAX_WORDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_prose;
+
+    #[test]
+    fn names_and_addresses_are_values_and_sentences_are_text() {
+        for value in [
+            "Alice",
+            "eve@evil.example",
+            "2024-05-30 10:20",
+            "Le Marais Boutique",
+            "13",
+            "",
+        ] {
+            assert!(!is_prose(value), "{value}");
+        }
+        for text in ["Send a link to Alice.", "a\nb", &"x".repeat(81)] {
+            assert!(is_prose(text), "{text}");
+        }
+    }
+}
