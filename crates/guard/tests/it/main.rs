@@ -3,9 +3,11 @@
 
 mod calls;
 mod faults;
+mod fields;
 mod http;
 mod indicators;
 mod install;
+mod learn;
 mod pins;
 mod pins_random;
 mod record;
