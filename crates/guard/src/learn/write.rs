@@ -75,7 +75,7 @@ fn entry(name: &str, tool: &LearnedTool, out: &mut String) {
             out.push_str(
                 "    # No argument seems to decide where the effect goes, so all of them count.\n",
             );
-        } else if deciding.len() < tool.arguments.len() {
+        } else {
             out.push_str(&format!("    decides: {}\n", list(deciding.into_iter())));
         }
     }
