@@ -467,11 +467,11 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(FILE);
         for (text, expected) in [
-            ("", "not a result"),
-            ("{\"version\": 1}", "not a result"),
+            ("", "not a campaign result"),
+            ("{\"version\": 1}", "not a campaign result"),
             ("{\"version\": 3}", "version 3"),
             ("{\"version\": 0}", "version 0"),
-            ("[]", "not a result"),
+            ("[]", "not a campaign result"),
         ] {
             std::fs::write(&path, text).unwrap();
             let error = load(&path).unwrap_err().to_string();

@@ -342,7 +342,7 @@ fn a_document_that_is_gone_is_looked_for_and_then_asked_for() {
     let output = campaigns.proofhouse(&["replay", run]);
     assert_eq!(code(&output), 3);
     assert!(
-        stderr(&output).contains("result.json: not a result of a campaign"),
+        stderr(&output).contains("result.json: not a campaign result"),
         "{}",
         stderr(&output)
     );

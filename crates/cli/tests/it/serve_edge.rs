@@ -462,9 +462,17 @@ fn a_mistyped_store_is_not_made_by_looking_at_it() {
     let create = ["keys", "create", "--scope", "tasks:read", "--store", store];
     let ran = support::run(&create);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("made a new store: "), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("created a new store: "),
+        "{}",
+        ran.stderr
+    );
     let ran = support::run(&create);
-    assert!(!ran.stderr.contains("made a new store"), "{}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("created a new store"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

@@ -281,7 +281,7 @@ fn ways_to_fail_have_their_codes() {
         (
             format!("{weather} forecast --trace examples/tools/weather.yaml {settings}"),
             64,
-            "this file is read, too",
+            "this file is also an input",
         ),
         (
             format!("{weather} forecast --settings - --json @-"),
