@@ -28,7 +28,7 @@ const TOLD_PROBLEMS: usize = 10;
     proofhouse scan spans.json.gz --rules attack.yaml --format sarif > results.sarif\n  \
     tail -n 1000 mcp.log | proofhouse scan - --from json-rpc --rules attack.yaml\n\n\
     Exit codes: 0 nothing found, 1 an indicator matched, 2 nothing found, but an indicator could not be\n\
-    evaluated, lines were skipped, or a trace is empty or only a part of what happened, 3 a document cannot be used or a trace cannot be read to its end,\n\
+    evaluated, lines were skipped, or a trace is empty, only a part of what happened or several recordings, 3 a document cannot be used or a trace cannot be read to its end,\n\
     64 usage, 130 ended by Ctrl-C.")]
 pub(crate) struct Scan {
     /// Traces: files, directories (searched for .jsonl, .ndjson, .json and .log, also .gz and .zst),
