@@ -286,7 +286,7 @@ mod tests {
                 "openapi: 3.1.0\npaths: {{/a: {{get: {{operationId: a, parameters: [{{$ref: '{reference}'}}]}}}}}}\n"
             );
             let description = bundled(&[
-                ("openapi.yaml", &root),
+                ("openapi.yaml", root.as_str()),
                 ("common.yaml", "parameters: {}\n"),
                 ("other/pets.yaml", "$ref: '#/x-none'\n"),
             ])
