@@ -13,8 +13,10 @@ use crate::tree::Tree;
 /// How many documents a description may have.
 pub const MAX_DOCUMENTS: usize = 200;
 
-/// DocumentPlace the other documents are put.
+/// Where the other documents are put.
 const OTHERS: &str = "x-proofhouse-documents";
+/// Where it stands what they are called, as seen from the description.
+const NAMES: &str = "x-proofhouse-document-names";
 
 /// Keys whose values are data, in which `$ref` means nothing.
 const DATA: [&str; 5] = ["example", "examples", "default", "enum", "const"];
@@ -105,7 +107,19 @@ impl DocumentBundle {
             .zip(documents)
             .collect();
         if let (Value::Object(root), false) = (&mut root, others.is_empty()) {
+            let home = places.first();
+            let name = |place: &Url| {
+                let relative = home.and_then(|home| home.make_relative(place));
+                Value::from(relative.unwrap_or_else(|| place.to_string()))
+            };
+            let names: Map<String, Value> = places
+                .iter()
+                .enumerate()
+                .skip(1)
+                .map(|(number, place)| (number.to_string(), name(place)))
+                .collect();
             root.insert(OTHERS.to_owned(), others.into());
+            root.insert(NAMES.to_owned(), names.into());
         }
         Tree::from_json(root.to_string().as_bytes()).map_err(DescriptionError::NotJson)
     }
@@ -116,6 +130,19 @@ impl DocumentBundle {
 pub fn refers_out(tree: &Tree) -> bool {
     tree.root()
         .is_some_and(|root| tree.any_text_of("$ref", root, &|text| !text.starts_with('#')))
+}
+
+/// A reference as the author of the documents would write it in the description, where it names a place in another document.
+pub(crate) fn as_written(tree: &Tree, reference: &str) -> String {
+    let written = || {
+        let rest = reference.strip_prefix("#/")?.strip_prefix(OTHERS)?;
+        let rest = rest.strip_prefix('/')?;
+        let end = rest.find('/').unwrap_or(rest.len());
+        let (number, pointer) = rest.split_at(end);
+        let names = tree.pointer(&format!("/{NAMES}"))?;
+        Some(format!("{}#{pointer}", tree.text_at(names, number)?))
+    };
+    written().unwrap_or_else(|| reference.to_owned())
 }
 
 /// Tells which other documents a value refers to.
@@ -243,6 +270,36 @@ mod tests {
         assert_eq!(pets["properties"]["limit"]["type"], "integer", "{pets}");
         assert_eq!(pets["properties"]["kind"]["enum"][0], "cat", "{pets}");
         assert_eq!(schema("own")["properties"]["a"]["type"], "integer");
+    }
+
+    #[test]
+    fn a_dead_reference_is_told_as_it_was_written() {
+        for (reference, shown) in [
+            (
+                "common.yaml#/parameters/nope",
+                "common.yaml#/parameters/nope",
+            ),
+            ("other/pets.yaml", "other/pets.yaml#/x-none"),
+            ("#/components/nope", "#/components/nope"),
+        ] {
+            let root = format!(
+                "openapi: 3.1.0\npaths: {{/a: {{get: {{operationId: a, parameters: [{{$ref: '{reference}'}}]}}}}}}\n"
+            );
+            let description = bundled(&[
+                ("openapi.yaml", root.as_str()),
+                ("common.yaml", "parameters: {}\n"),
+                ("other/pets.yaml", "$ref: '#/x-none'\n"),
+            ])
+            .unwrap();
+            let operation = description.operation("a").unwrap();
+            let error = OperationInput::new(&description, operation).unwrap_err();
+            let error = error.to_string();
+            assert!(
+                error.contains(&format!("`$ref: {shown}` leads nowhere")),
+                "{error}"
+            );
+            assert!(!error.contains("x-proofhouse"), "{error}");
+        }
     }
 
     #[test]

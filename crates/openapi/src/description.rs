@@ -6,6 +6,7 @@ use percent_encoding::percent_decode_str;
 use proofhouse_source::did_you_mean;
 use url::Url;
 
+use crate::bundle::as_written;
 use crate::error::{DescriptionError, PathError, ReferenceError};
 use crate::names::{FunctionNames, name_of};
 use crate::tree::{Id, Tree};
@@ -190,7 +191,7 @@ impl OpenApiDescription {
         };
         let pointer = percent_decode_str(pointer).decode_utf8_lossy();
         let found = self.tree.pointer(&pointer);
-        found.ok_or_else(|| ReferenceError::LeadsNowhere(reference.to_owned()))
+        found.ok_or_else(|| ReferenceError::LeadsNowhere(as_written(&self.tree, reference)))
     }
 }
 

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use proofhouse_detect::{TraceMessage, UNPARSED, text_is_enough};
-use proofhouse_oatf::{Direction, Mode, Protocol, interpolate_value};
+use proofhouse_oatf::{
+    Direction, MatchBudget, Mode, Protocol, ResponseEntry, interpolate_value,
+    select_response_within,
+};
 use proofhouse_protocol::base64;
 use serde_json::{Value, json};
 
@@ -216,6 +219,24 @@ impl ActorContext {
             excerpt: shared.recorder.redact(&excerpt).into_owned(),
             judged_as_text: false,
         });
+    }
+
+    /// The entry of a dispatch list that answers a message. Where a condition cannot be evaluated in time, none does, and
+    /// the run proves nothing: another branch might have been the answer.
+    pub(crate) fn select<'e>(
+        &self,
+        operation: &str,
+        entries: &'e [ResponseEntry],
+        request: &Value,
+    ) -> Option<&'e ResponseEntry> {
+        match select_response_within(entries, request, &mut MatchBudget::default()) {
+            Ok(entry) => entry,
+            Err(error) => {
+                let reason = format!("the `when` of a response: {error}");
+                self.not_compared(operation, request, &reason);
+                None
+            }
+        }
     }
 
     /// A frontend says what a user would say, and carries an attack only where nobody else does.

@@ -14,6 +14,7 @@ mod aliases;
 mod authorization;
 mod branches;
 mod delivery;
+mod delivery_note;
 mod driver;
 mod drivers;
 mod exposure;

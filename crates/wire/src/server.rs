@@ -6,12 +6,13 @@ mod connections;
 mod fair_gate;
 mod large;
 mod traffic;
+mod unread;
 
 use std::any::Any;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -24,10 +25,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::connection::Connection;
 use self::connections::ConnectionSeats;
+use self::unread::UnreadWatch;
 use crate::WireLimits;
 
 pub use self::fair_gate::RequestLane;
 pub use self::traffic::{BodyPermit, TrafficBudget};
+pub use self::unread::UnreadHook;
 
 /// Pieces of a stream that wait for a slow reader.
 const STREAM_QUEUE: usize = 64;
@@ -106,27 +109,6 @@ pub struct Reply {
     pub guard: Guard,
     /// Called when it turns out that the client never read it.
     pub unread: UnreadHook,
-}
-
-/// What happens when a client closes its connection and has not read a [`Reply`]. Only of whole replies can that be told: the
-/// end of a stream is often left unread by clients that have all they want.
-#[derive(Default)]
-pub struct UnreadHook(Option<Box<dyn FnOnce() + Send>>);
-
-impl UnreadHook {
-    fn happened(self) {
-        if let Some(then) = self.0 {
-            then();
-        }
-    }
-}
-
-impl std::fmt::Debug for UnreadHook {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("UnreadHook")
-            .field(&self.0.is_some())
-            .finish()
-    }
 }
 
 /// Something that waits for a [`Reply`] to be on its way, and happens when it is dropped.
@@ -212,7 +194,14 @@ impl Reply {
     /// had taken all bytes.
     #[must_use]
     pub fn if_unread(mut self, then: impl FnOnce() + Send + 'static) -> Self {
-        self.unread = UnreadHook(Some(Box::new(then)));
+        self.unread = UnreadHook::new(then);
+        self
+    }
+
+    /// The same, with a hook that is there already.
+    #[must_use]
+    pub fn with_unread(mut self, unread: UnreadHook) -> Self {
+        self.unread = unread;
         self
     }
 
@@ -234,7 +223,9 @@ pub struct StreamBody {
 
 #[derive(Debug)]
 enum BodyPiece {
-    Data(Bytes),
+    Data(Bytes, UnreadHook),
+    /// The end of the stream. It is written together with its end, so that who has read it has read everything.
+    Last(Bytes, UnreadHook),
     Cut,
 }
 
@@ -265,7 +256,34 @@ impl StreamWriter {
     ///
     /// Returns an error when the reader is gone.
     pub async fn write(&self, piece: impl Into<Bytes>) -> Result<(), ReaderGone> {
-        let piece = BodyPiece::Data(piece.into());
+        self.write_watched(piece, UnreadHook::default()).await
+    }
+
+    /// Writes a piece, with something to do when it turns out that the reader never read it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the reader is gone; the hook has happened then.
+    pub async fn write_watched(
+        &self,
+        piece: impl Into<Bytes>,
+        unread: UnreadHook,
+    ) -> Result<(), ReaderGone> {
+        let piece = BodyPiece::Data(piece.into(), unread);
+        self.0.send(piece).await.map_err(|_| ReaderGone)
+    }
+
+    /// Writes the last piece: the stream ends with it, whoever else could write.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the reader is gone; the hook has happened then.
+    pub async fn finish(
+        &self,
+        piece: impl Into<Bytes>,
+        unread: UnreadHook,
+    ) -> Result<(), ReaderGone> {
+        let piece = BodyPiece::Last(piece.into(), unread);
         self.0.send(piece).await.map_err(|_| ReaderGone)
     }
 
@@ -275,7 +293,20 @@ impl StreamWriter {
     ///
     /// Returns an error when the reader is gone or too slow.
     pub fn try_write(&self, piece: impl Into<Bytes>) -> Result<(), ReaderGone> {
-        let piece = BodyPiece::Data(piece.into());
+        self.try_write_watched(piece, UnreadHook::default())
+    }
+
+    /// The same, with something to do when it turns out that the reader never read it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the reader is gone or too slow; the hook has happened then.
+    pub fn try_write_watched(
+        &self,
+        piece: impl Into<Bytes>,
+        unread: UnreadHook,
+    ) -> Result<(), ReaderGone> {
+        let piece = BodyPiece::Data(piece.into(), unread);
         self.0.try_send(piece).map_err(|_| ReaderGone)
     }
 
@@ -383,7 +414,7 @@ impl BoundServer {
                 handler: Arc::clone(&handler),
                 limits: Arc::clone(&limits),
                 traffic: Arc::clone(&traffic),
-                unread: Mutex::default(),
+                unread: Arc::default(),
             };
             connections.spawn(async move {
                 connection.serve(stream).await;
@@ -397,9 +428,22 @@ impl BoundServer {
 /// A [`Reply`]'s body as hyper asks for it.
 struct WireBody {
     body: Option<ReplyBody>,
+    /// What to do if the end of the body is never read.
+    at_end: Option<UnreadHook>,
+    unread: Arc<UnreadWatch>,
     _guard: Guard,
     /// What the request holds until it is answered.
     _held: (BodyPermit, connection::AnswerEnd),
+}
+
+impl WireBody {
+    /// All of the body is on its way.
+    fn ended(&mut self) {
+        self.body = None;
+        if let Some(unread) = self.at_end.take() {
+            self.unread.writes(unread);
+        }
+    }
 }
 
 /// Makes hyper close the connection.
@@ -420,7 +464,13 @@ impl HttpBody for WireBody {
                 Poll::Ready(Some(Err(CutOnPurpose)))
             }
             Some(ReplyBody::Stream(stream)) => match stream.pieces.poll_recv(context) {
-                Poll::Ready(Some(BodyPiece::Data(data))) => {
+                Poll::Ready(Some(BodyPiece::Data(data, unread))) => {
+                    self.unread.writes(unread);
+                    Poll::Ready(Some(Ok(Frame::data(data))))
+                }
+                Poll::Ready(Some(BodyPiece::Last(data, unread))) => {
+                    self.unread.writes(unread);
+                    self.ended();
                     Poll::Ready(Some(Ok(Frame::data(data))))
                 }
                 Poll::Ready(Some(BodyPiece::Cut)) => {
@@ -429,7 +479,10 @@ impl HttpBody for WireBody {
                     context.waker().wake_by_ref();
                     Poll::Pending
                 }
-                Poll::Ready(None) => Poll::Ready(None),
+                Poll::Ready(None) => {
+                    self.ended();
+                    Poll::Ready(None)
+                }
                 Poll::Pending => Poll::Pending,
             },
             _ => match self.body.take() {

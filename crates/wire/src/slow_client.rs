@@ -28,6 +28,10 @@ impl<S> SlowClientGuard<S> {
         }
     }
 
+    pub(crate) fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
     fn watched<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -38,15 +38,20 @@ pub struct Recording {
     pub problems: Vec<LineError>,
     /// Lines that were skipped.
     pub skipped: u64,
+    /// Places where messages are missing, or another recording begins.
+    pub breaks: u64,
     /// Why reading ended early.
     pub broke_off: Option<String>,
 }
 
 impl Recording {
-    /// Whether nothing is missing: no line was skipped, and every message is there.
+    /// Whether it is what was recorded: no line was skipped, and every message is there, and nothing else.
     #[must_use]
     pub fn is_whole(&self, record: &RunRecord) -> bool {
-        self.skipped == 0 && self.broke_off.is_none() && self.messages >= record.messages
+        self.skipped == 0
+            && self.breaks == 0
+            && self.broke_off.is_none()
+            && self.messages >= record.messages
     }
 }
 
@@ -104,6 +109,7 @@ pub(super) fn read(
             }
             Ok(TraceItem::Problem(problem)) => {
                 recording.skipped += u64::from(!problem.kind.is_warning());
+                recording.breaks += u64::from(problem.kind.breaks_run());
                 if recording.problems.len() < MAX_PROBLEMS {
                     recording.problems.push(problem);
                 }

@@ -128,6 +128,12 @@ impl Replayed<'_> {
                 recording.skipped
             ));
         }
+        if recording.breaks > 0 {
+            reasons.push(format!(
+                "messages are missing in the recording, or others were added, at {} places",
+                recording.breaks
+            ));
+        }
         if let Some(error) = &recording.broke_off {
             reasons.push(format!("the recording breaks off: {error}"));
         }

@@ -31,7 +31,7 @@ const TOLD_PROBLEMS: usize = 10;
     Exit codes:\n  \
     0   no indicator matched\n  \
     1   an indicator matched\n  \
-    2   inconclusive: no match, but an indicator could not be evaluated, lines were\n      skipped, or a trace is empty or incomplete\n  \
+    2   inconclusive: no match, but an indicator could not be evaluated, lines were\n      skipped, or a trace is empty, incomplete\n      or several recordings in one\n  \
     3   a document cannot be used, or a trace cannot be read to its end\n  \
     64  invalid arguments\n  \
     130 stopped by Ctrl-C")]

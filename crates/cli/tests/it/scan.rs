@@ -299,6 +299,50 @@ fn numbers_out_of_order_are_a_warning() {
     );
 }
 
+/// What `attack --trace` writes, as far as the numbers go.
+fn recording(numbers: std::ops::RangeInclusive<u64>) -> String {
+    let header = "{\"proofhouse_trace\":1,\"tool\":\"test\"}\n".to_owned();
+    header
+        + &numbers
+            .map(|number| entry(number, "calm"))
+            .collect::<String>()
+}
+
+#[test]
+fn two_recordings_in_one_file_are_never_clean() {
+    let case = Case::secret();
+    let one = case.write("one.jsonl", recording(1..=3));
+    assert_eq!(scan(&case, &one, &[]).code, Some(0));
+    let two = case.write("two.jsonl", recording(1..=3) + &recording(1..=2));
+    let (report, ran) = report_of(&case, &two, &[]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(":5: another recording begins here"),
+        "{}",
+        ran.stderr
+    );
+    let problems = &report["traces"][0]["read"]["problems"];
+    assert_eq!(*problems, json!({"joined": 1}));
+    assert_eq!(scan(&case, &two, &["--allow-skipped"]).code, Some(0));
+}
+
+#[test]
+fn a_line_that_is_missing_in_the_middle_is_noticed() {
+    let case = Case::secret();
+    let whole = recording(1..=5);
+    // Every line but the header and the last: what is cut at the end is not in the file.
+    for gone in 1..5 {
+        let kept = whole.lines().enumerate().filter(|(line, _)| *line != gone);
+        let text: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+        let trace = case.write("t.jsonl", text);
+        let (report, ran) = report_of(&case, &trace, &[]);
+        assert_eq!(ran.code, Some(2), "{gone}: {}", ran.stderr);
+        assert!(ran.stderr.contains("1 missing"), "{gone}: {}", ran.stderr);
+        let problems = &report["traces"][0]["read"]["problems"];
+        assert_eq!(*problems, json!({"gap": 1}));
+    }
+}
+
 #[test]
 fn an_empty_trace_is_no_finding_and_no_silence() {
     let case = Case::secret();

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::scanner::{PartialFindings, Worker};
 use crate::trace::lines::{Damage, InputLine};
 use crate::trace::message::TraceLine;
-use crate::trace::reader::{ReadLine, check_version, out_of_order, read_line};
+use crate::trace::reader::{ReadLine, TraceOrder, check_version, read_line};
 use crate::trace::{LineError, ReadSummary, TraceItem, TraceReadError};
 
 /// How many lines or messages a piece holds, however short they are.
@@ -162,43 +162,89 @@ impl Default for PieceRead {
 /// The sequence numbers of a piece, as far as its neighbours need to know them.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// The first number, which has to be compared with the last of the piece before: its line, and
-    /// how many problems come before it.
-    first: Option<(u64, u64, usize)>,
-    /// The last number, if a number or a header was there at all; a header starts anew.
-    last: Option<Option<u64>>,
+    /// The first number or header, which has to be compared with the last of the piece before.
+    first: Option<FirstEntry>,
+    /// What came last, if a number or a header was there at all.
+    last: Option<TraceOrder>,
+    /// Whether there was a message, numbered or not.
+    began: bool,
+    /// Whether a line was skipped before the first number or header.
+    skipped: bool,
+}
+
+/// The entry of a piece that its neighbour has to be asked about.
+#[derive(Debug, Clone, Copy)]
+struct FirstEntry {
+    line: u64,
+    /// Its number; a header has none.
+    sequence: Option<u64>,
+    /// How many problems come before it.
+    problems: usize,
+}
+
+impl FirstEntry {
+    fn follow(self, order: &mut TraceOrder) -> Option<LineError> {
+        match self.sequence {
+            Some(sequence) => order.number(self.line, sequence),
+            None => order.header(self.line),
+        }
+    }
 }
 
 impl Order {
-    fn header(&mut self) {
-        self.last = Some(None);
+    /// A message with this number, or a header.
+    fn entry(&mut self, line: u64, sequence: Option<u64>, problems: usize) -> Option<LineError> {
+        let entry = FirstEntry {
+            line,
+            sequence,
+            problems,
+        };
+        if let Some(last) = &mut self.last {
+            return entry.follow(last);
+        }
+        let mut order = TraceOrder::default();
+        if self.began && sequence.is_none() {
+            order.unnumbered();
+        } else {
+            self.first = Some(entry);
+        }
+        let warning = entry.follow(&mut order);
+        self.last = Some(order);
+        // What is compared with the piece before is told then.
+        warning.filter(|_| self.first.is_none())
     }
 
-    fn number(&mut self, line: u64, sequence: u64, problems: usize) -> Option<LineError> {
-        match self.last.replace(Some(sequence)) {
-            Some(previous) => out_of_order(previous, line, sequence),
-            None => {
-                self.first = Some((line, sequence, problems));
-                None
-            }
+    fn unnumbered(&mut self) {
+        self.began = true;
+    }
+
+    fn skipped(&mut self) {
+        match &mut self.last {
+            Some(last) => last.skipped(),
+            None => self.skipped = true,
         }
     }
 }
 
 impl JudgedPiece {
-    /// Does what could not be done without the piece before, whose last number is `previous`.
-    pub(super) fn follow(&mut self, previous: &mut Option<u64>) {
-        if let Some((line, sequence, position)) = self.order.first
-            && let Some(warning) = out_of_order(*previous, line, sequence)
+    /// Does what could not be done without the piece before, after which the trace stands at `previous`.
+    pub(super) fn follow(&mut self, previous: &mut TraceOrder) {
+        if self.order.skipped {
+            previous.skipped();
+        }
+        if let Some(first) = self.order.first
+            && let Some(warning) = first.follow(previous)
         {
             if let PieceRead::Here(summary) = &mut self.read {
                 summary.problem(warning.clone());
             }
-            self.problems
-                .insert(position.min(self.problems.len()), warning);
+            let position = first.problems.min(self.problems.len());
+            self.problems.insert(position, warning);
         }
         if let Some(last) = self.order.last {
             *previous = last;
+        } else if self.order.began {
+            previous.unnumbered();
         }
     }
 }
@@ -270,6 +316,7 @@ fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> JudgedPiece {
             Ok(None) => continue,
             Ok(Some(found)) => found,
             Err(error) => {
+                judged.order.skipped();
                 summary.problem(error.clone());
                 judged.problems.push(error);
                 continue;
@@ -285,7 +332,11 @@ fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> JudgedPiece {
                     judged.error = Some(error);
                     break;
                 }
-                judged.order.header();
+                let problems = judged.problems.len();
+                if let Some(warning) = judged.order.entry(number, None, problems) {
+                    summary.problem(warning.clone());
+                    judged.problems.push(warning);
+                }
             }
             TraceLine::Message {
                 mut message,
@@ -297,11 +348,13 @@ fn judge_lines(piece: RawLines, worker: &mut Worker<'_>) -> JudgedPiece {
                 summary.messages += 1 + others.len() as u64;
                 if numbered {
                     let problems = judged.problems.len();
-                    if let Some(warning) = judged.order.number(number, message.sequence, problems) {
+                    let sequence = Some(message.sequence);
+                    if let Some(warning) = judged.order.entry(number, sequence, problems) {
                         summary.problem(warning.clone());
                         judged.problems.push(warning);
                     }
                 } else {
+                    judged.order.unnumbered();
                     message.sequence = number;
                 }
                 for content in others {

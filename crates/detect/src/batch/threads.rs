@@ -12,6 +12,7 @@ use super::{ScanEvent, ScanOptions, Scanned};
 use crate::import::{Format, ImportOptions, source};
 use crate::scanner::{Scanner, Worker};
 use crate::trace::lines::LineSplitter;
+use crate::trace::reader::TraceOrder;
 use crate::trace::{ReadSummary, TraceReadError};
 
 /// More threads than this are of no use on any machine there is.
@@ -221,7 +222,7 @@ fn put_together<'s>(
     };
     let mut waiting = BTreeMap::new();
     let mut next = 0;
-    let mut previous = None;
+    let mut previous = TraceOrder::default();
     let mut in_parts = 0;
     let mut end: Option<(u64, ReadSummary, Option<TraceReadError>)> = None;
     while end.as_ref().is_none_or(|(pieces, ..)| next < *pieces) {

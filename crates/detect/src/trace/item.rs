@@ -108,6 +108,10 @@ pub enum LineErrorKind {
     DuplicateKey,
     /// Warning: of messages that came in pieces there was more than is held, so that one was judged in parts.
     InParts,
+    /// Warning: sequence numbers are missing, so that messages are.
+    Gap,
+    /// Warning: another recording begins in the same file; both were judged as one run.
+    Joined,
 }
 
 impl LineErrorKind {
@@ -123,6 +127,8 @@ impl LineErrorKind {
         Self::Repaired,
         Self::DuplicateKey,
         Self::InParts,
+        Self::Gap,
+        Self::Joined,
     ];
 
     /// Whether the message was kept.
@@ -135,7 +141,15 @@ impl LineErrorKind {
                 | Self::Repaired
                 | Self::DuplicateKey
                 | Self::InParts
+                | Self::Gap
+                | Self::Joined
         )
+    }
+
+    /// Whether it shows that a trace is not the whole of one run.
+    #[must_use]
+    pub fn breaks_run(self) -> bool {
+        matches!(self, Self::Gap | Self::Joined)
     }
 
     /// The name in reports.
@@ -152,6 +166,8 @@ impl LineErrorKind {
             Self::Repaired => "repaired",
             Self::DuplicateKey => "duplicate_key",
             Self::InParts => "in_parts",
+            Self::Gap => "gap",
+            Self::Joined => "joined",
         }
     }
 }

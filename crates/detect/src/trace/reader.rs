@@ -48,7 +48,7 @@ pub type TraceReader<R> = MessageReader<R, TraceLines>;
 #[derive(Debug, Default)]
 pub struct TraceLines {
     header: Option<Map<String, Value>>,
-    previous: Option<u64>,
+    order: TraceOrder,
     /// What else the last line gave.
     pending: VecDeque<TraceItem>,
 }
@@ -107,7 +107,10 @@ impl LineFormat for TraceLines {
             } = match read_line(&line) {
                 Ok(None) => continue,
                 Ok(Some(found)) => found,
-                Err(error) => return Ok(Some(summary.problem(error))),
+                Err(error) => {
+                    self.order.skipped();
+                    return Ok(Some(summary.problem(error)));
+                }
             };
             for problem in notes.problems(number) {
                 self.pending.push_back(summary.problem(problem));
@@ -115,8 +118,9 @@ impl LineFormat for TraceLines {
             match entry {
                 TraceLine::Header { version, metadata } => {
                     check_version(number, version)?;
-                    // Traces may be joined end to end; each counts anew.
-                    self.previous = None;
+                    if let Some(warning) = self.order.header(number) {
+                        self.pending.push_back(summary.problem(warning));
+                    }
                     self.header = Some(metadata);
                 }
                 TraceLine::Message {
@@ -127,12 +131,11 @@ impl LineFormat for TraceLines {
                 } => {
                     summary.unknown_fields += unknown_fields;
                     if numbered {
-                        let sequence = message.sequence;
-                        let previous = self.previous.replace(sequence);
-                        if let Some(warning) = out_of_order(previous, number, sequence) {
+                        if let Some(warning) = self.order.number(number, message.sequence) {
                             self.pending.push_back(summary.problem(warning));
                         }
                     } else {
+                        self.order.unnumbered();
                         message.sequence = number;
                     }
                     if self.pending.is_empty() && others.is_empty() {
@@ -163,14 +166,88 @@ pub(crate) fn check_version(line: u64, version: u64) -> Result<(), TraceReadErro
     })
 }
 
-/// The warning about a sequence number that is not larger than the one before.
-pub(crate) fn out_of_order(previous: Option<u64>, line: u64, sequence: u64) -> Option<LineError> {
-    let previous = previous.filter(|previous| sequence <= *previous)?;
-    Some(LineError {
-        line,
-        kind: LineErrorKind::OutOfOrder,
-        message: format!("sequence number {sequence} comes after {previous}"),
-    })
+/// What came before a line, as far as the numbers tell whether something is missing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TraceOrder {
+    /// Whether anything came.
+    began: bool,
+    /// The number of the message before; of a recording that has just begun, nothing.
+    previous: Option<u64>,
+    /// Whether the line before was a header, after which numbers begin with 1.
+    after_header: bool,
+    /// Whether a line was skipped since, which is told by itself and may have had the numbers that are missing.
+    skipped: bool,
+}
+
+impl TraceOrder {
+    /// A header: a recording begins. Traces may be joined end to end, and each counts anew; but what is judged as one
+    /// run was two.
+    pub(crate) fn header(&mut self, line: u64) -> Option<LineError> {
+        let began = self.began;
+        *self = Self {
+            began: true,
+            previous: None,
+            after_header: true,
+            skipped: false,
+        };
+        began.then(|| LineError {
+            line,
+            kind: LineErrorKind::Joined,
+            message: "another recording begins here; split the file to judge each by itself"
+                .to_owned(),
+        })
+    }
+
+    /// A message with a number.
+    pub(crate) fn number(&mut self, line: u64, sequence: u64) -> Option<LineError> {
+        let before = std::mem::replace(
+            self,
+            Self {
+                began: true,
+                previous: Some(sequence),
+                after_header: false,
+                skipped: false,
+            },
+        );
+        let found = |kind, message| {
+            Some(LineError {
+                line,
+                kind,
+                message,
+            })
+        };
+        match before.previous {
+            Some(previous) if sequence <= previous => found(
+                LineErrorKind::OutOfOrder,
+                format!("sequence number {sequence} comes after {previous}"),
+            ),
+            Some(previous) if sequence - previous > 1 && !before.skipped => found(
+                LineErrorKind::Gap,
+                format!(
+                    "sequence number {sequence} comes after {previous}: {} missing",
+                    sequence - previous - 1
+                ),
+            ),
+            None if before.after_header && sequence > 1 && !before.skipped => found(
+                LineErrorKind::Gap,
+                format!(
+                    "the first sequence number is {sequence}: {} missing",
+                    sequence - 1
+                ),
+            ),
+            Some(_) | None => None,
+        }
+    }
+
+    /// A line that could not be read.
+    pub(crate) fn skipped(&mut self) {
+        self.skipped = true;
+    }
+
+    /// A message without a number.
+    pub(crate) fn unnumbered(&mut self) {
+        self.began = true;
+    }
 }
 
 /// The entry on a line.

@@ -88,12 +88,18 @@ fn blank_lines_headers_and_line_ends() {
     );
     let mut reader = TraceReader::new(input.as_bytes());
     let found: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
-    assert_eq!(found.len(), 3);
-    assert!(
-        found
-            .iter()
-            .all(|item| matches!(item, TraceItem::Message { .. }))
+    let problems: Vec<_> = found
+        .iter()
+        .filter_map(|item| match item {
+            TraceItem::Message { .. } => None,
+            TraceItem::Problem(problem) => Some((problem.line, problem.kind)),
+        })
+        .collect();
+    assert_eq!(
+        problems,
+        [(4, LineErrorKind::Gap), (6, LineErrorKind::Joined)]
     );
+    assert_eq!(found.len(), 5);
     assert_eq!(reader.summary().lines, 7);
     assert_eq!(reader.summary().bytes, input.len() as u64);
 
@@ -133,6 +139,7 @@ fn sequence_numbers_are_watched_and_filled_in() {
             "1",
             "line 2: sequence number 1 comes after 1",
             "1",
+            "line 3: sequence number 5 comes after 1: 3 missing",
             "5",
             "line 4: sequence number 3 comes after 5",
             "3",
@@ -148,9 +155,10 @@ fn sequence_numbers_are_watched_and_filled_in() {
             summary.skipped(),
             summary.unknown_fields
         ),
-        (2, 0, 1)
+        (3, 0, 1)
     );
     assert_eq!(summary.count(LineErrorKind::OutOfOrder), 2);
+    assert_eq!(summary.count(LineErrorKind::Gap), 1);
 }
 
 #[test]
@@ -444,7 +452,7 @@ proptest! {
         let written = writer.finish().unwrap();
         let (found, problems, end) = read(&written[..], &TraceReadLimits::default());
         prop_assert!(end.is_none());
-        prop_assert!(problems.iter().all(|(_, kind)| *kind == LineErrorKind::OutOfOrder));
+        prop_assert!(problems.iter().all(|(_, kind)| matches!(kind, LineErrorKind::OutOfOrder | LineErrorKind::Gap)));
         let found: Vec<_> = found.into_iter().map(|(_, message)| message).collect();
         prop_assert_eq!(found, messages);
     }

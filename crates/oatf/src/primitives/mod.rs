@@ -21,7 +21,7 @@ pub use path::{
 };
 pub(crate) use path::{any_at_wildcard_path, is_within_depth, within_depth};
 pub use predicate::{evaluate_predicate, evaluate_predicate_within};
-pub use response::select_response;
+pub use response::{select_response, select_response_within};
 pub use state::{compute_effective_state, extract_protocol};
 pub(crate) use template::{TemplatePart, template_parts};
 pub use template::{interpolate_template, interpolate_value};

@@ -215,6 +215,32 @@ fn functions_of_other_libraries_are_unsupported() {
     }
 }
 
+/// §2.20: `Protocol`, `Mode`, `Surface` and `Framework` are open: they have types of their own, and unknown names are kept.
+/// §2.10: a predicate is a map from paths to conditions, "without introducing an intermediate `entries` key".
+#[test]
+fn open_enumerations_and_predicates_have_types_of_their_own() {
+    fn round_trip<T: std::str::FromStr + std::fmt::Display>(names: [&str; 2]) {
+        for name in names {
+            let value: T = name.parse().unwrap_or_else(|_| panic!("{name}"));
+            assert_eq!(value.to_string(), name);
+        }
+    }
+    round_trip::<proofhouse_oatf::Protocol>(["mcp", "acp"]);
+    round_trip::<proofhouse_oatf::Mode>(["mcp_server", "acp_client"]);
+    round_trip::<proofhouse_oatf::Surface>(["tools/call", "tools/none"]);
+    round_trip::<proofhouse_oatf::Framework>(["atlas", "house_rules"]);
+    let predicate: proofhouse_oatf::MatchPredicate = [(
+        "name".to_owned(),
+        proofhouse_oatf::MatchEntry::Equals(json!("calc")),
+    )]
+    .into_iter()
+    .collect();
+    assert_eq!(
+        serde_json::to_value(&predicate).unwrap(),
+        json!({"name": "calc"})
+    );
+}
+
 /// V-024: the part before the final `-NN` equals `attack.id`.
 #[test]
 fn indicator_ids_extend_their_attack_exactly() {

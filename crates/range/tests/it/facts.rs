@@ -653,11 +653,8 @@ async fn results_of_frontends_and_actions_of_clients_count_by_what_they_were() {
     }
 }
 
-/// What a trigger or an extractor could not be tried on is no "no match": nobody knows what the run would have been.
-#[tokio::test]
-async fn what_could_not_be_compared_in_time_is_told() {
-    // Matching this takes seconds for every megabyte of ones and zeros in no order.
-    let slow = "1[01]{900}2";
+/// A text on which `SLOW` takes seconds: ones and zeros in no order.
+fn slow_text() -> String {
     let mut bits = 1_u64;
     let bit = |_| {
         bits ^= bits << 13;
@@ -665,7 +662,39 @@ async fn what_could_not_be_compared_in_time_is_told() {
         bits ^= bits << 17;
         if bits & 1 == 0 { '0' } else { '1' }
     };
-    let text: String = (0..700_000).map(bit).collect();
+    (0..700_000).map(bit).collect()
+}
+
+const SLOW: &str = "1[01]{900}2";
+
+/// A dispatch condition that could not be evaluated is no "otherwise": the other branch is not served in silence.
+#[tokio::test]
+async fn a_branch_whose_condition_took_too_long_is_told() {
+    let state = json!({"tools": [{"name": "add", "inputSchema": {"type": "object"}, "responses": [
+        {"when": {"arguments.text": {"regex": SLOW}}, "content": "armed"},
+        {"content": "harmless"},
+    ]}]});
+    let stage = Stage::http(of_state(&state)).await;
+    let mut http = Http::initialized(&stage.url, json!({})).await;
+    let arguments = json!({"name": "add", "arguments": {"text": slow_text()}});
+    let answer = http.call("tools/call", arguments).await;
+    assert!(!answer.to_string().contains("harmless"), "{answer}");
+    let report = stage.finish().await;
+    let unseen = report
+        .unseen
+        .iter()
+        .find(|unseen| unseen.kind == UnseenKind::NotCompared);
+    let unseen = unseen.unwrap_or_else(|| panic!("{:?}", report.unseen));
+    assert!(
+        unseen.excerpt.starts_with("tools/call: the `when`"),
+        "{unseen:?}"
+    );
+}
+
+/// What a trigger or an extractor could not be tried on is no "no match": nobody knows what the run would have been.
+#[tokio::test]
+async fn what_could_not_be_compared_in_time_is_told() {
+    let (slow, text) = (SLOW, slow_text());
     let state = json!({"tools": [{"name": "add", "inputSchema": {"type": "object"}, "responses": [{"content": "added"}]}]});
     let trigger = json!({"event": "tools/call", "match": {"arguments.text": {"regex": slow}}});
     let extractor = json!({"name": "found", "source": "request", "type": "regex", "selector": format!("({slow})")});

@@ -32,4 +32,5 @@ mod mcp_support;
 mod parallel_calls;
 mod puppet_support;
 mod scenarios;
+mod unread;
 mod whole_messages;

@@ -53,8 +53,8 @@ pub fn skipped(scans: &[ScannedTrace]) -> u64 {
     summaries.map(ReadSummary::skipped).sum()
 }
 
-/// How many traces are only a part of what happened: empty ones, and those with messages whose beginning is missing or
-/// that were too much to be judged as a whole.
+/// How many traces are not what happened in one run: empty ones, those with messages whose beginning is missing or that
+/// were too much to be judged as a whole, those with missing numbers, and those of several recordings.
 #[must_use]
 pub fn partial(scans: &[ScannedTrace]) -> usize {
     let is_partial = |scan: &&ScannedTrace| {
@@ -63,6 +63,9 @@ pub fn partial(scans: &[ScannedTrace]) -> usize {
             || summary.forgotten_requests > 0
             || summary.count(LineErrorKind::Unrequested) > 0
             || summary.count(LineErrorKind::InParts) > 0
+            || LineErrorKind::ALL
+                .iter()
+                .any(|kind| kind.breaks_run() && summary.count(*kind) > 0)
     };
     scans.iter().filter(is_partial).count()
 }

@@ -1,11 +1,11 @@
 //! One connection: its requests one after the other, and what ends it.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,17 +14,16 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use super::body::BodyReader;
 use super::connections::{ConnectionStage, ConnectionWatch};
-use super::{
-    BodyPermit, Handler, Reply, ReplyBody, Request, TrafficBudget, UnreadHook, WireBody, large,
-};
+use super::unread::UnreadWatch;
+use super::{BodyPermit, Handler, Reply, ReplyBody, Request, TrafficBudget, WireBody, large};
 use crate::WireLimits;
 use crate::slow_client::SlowClientGuard;
-use crate::sync::lock;
 
 /// A connection, and everything its requests need.
 pub(super) struct Connection<H> {
@@ -33,54 +32,63 @@ pub(super) struct Connection<H> {
     pub(super) handler: Arc<H>,
     pub(super) limits: Arc<WireLimits>,
     pub(super) traffic: Arc<TrafficBudget>,
-    /// What to do if the last reply was not read.
-    pub(super) unread: Mutex<UnreadHook>,
+    /// What was written, and may turn out to be unread.
+    pub(super) unread: Arc<UnreadWatch>,
 }
 
 /// How long a client that wanted the connection closed may take to read its last reply before nobody waits to see it.
 const LAST_READ: Duration = Duration::from_secs(2);
+/// How long the word that a client was gone may come after its goodbye, when something was written between the two.
+const LATE_RESET: Duration = Duration::from_millis(500);
 
 impl<H: Handler> Connection<H> {
     /// Answers requests until one side has enough, or this connection has to make way.
     pub(super) async fn serve(&self, stream: TcpStream) {
         // Small events must not wait for the acknowledgement of the ones before.
         let _ = stream.set_nodelay(true);
-        let is_reset = Arc::new(AtomicBool::new(false));
         let stream = HeardStream {
-            inner: stream,
+            inner: SlowClientGuard::new(stream, self.limits.idle_timeout),
             watch: Arc::clone(&self.watch),
-            is_reset: Arc::clone(&is_reset),
+            unread: Arc::clone(&self.unread),
+            has_ended: false,
+            last_write: Instant::now(),
         };
-        let stream = SlowClientGuard::new(stream, self.limits.idle_timeout);
-        let service =
-            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request).await) });
-        let serving = hyper::server::conn::http1::Builder::new()
+        let service = service_fn(|request| {
+            Box::pin(async { Ok::<_, Infallible>(self.answer(request).await) })
+        });
+        let mut serving = hyper::server::conn::http1::Builder::new()
             // How long a head may take is watched here: between two requests a client may rest.
             .header_read_timeout(None)
             .max_headers(self.limits.max_headers)
             .max_buf_size(self.limits.max_header_bytes.max(8192))
             .serve_connection(TokioIo::new(stream), service);
-        let reason = tokio::select! {
-            served = serving.without_shutdown() => match served {
-                Ok(parts) => {
-                    let mut stream = parts.io.into_inner();
-                    let closing = last_read(&mut stream);
-                    tokio::select! {
-                        _ = tokio::time::timeout(LAST_READ, closing) => {}
-                        () = self.watch.evicted() => {}
-                    }
-                    None
-                }
-                Err(error) => Some(error.to_string()),
-            },
-            () = self.watch.evicted() => Some("it made way for another connection".to_owned()),
+        let served = tokio::select! {
+            served = poll_fn(|context| serving.poll_without_shutdown(context)) => Ok(served),
+            () = self.watch.evicted() => Err("it made way for another connection".to_owned()),
             () = self.watch.overdue(&self.limits) => {
-                Some("the headers did not arrive in time".to_owned())
+                Err("the headers did not arrive in time".to_owned())
             }
         };
-        if is_reset.load(Ordering::Relaxed) {
-            std::mem::take(&mut *lock(&self.unread)).happened();
+        let mut stream = serving.into_parts().io.into_inner();
+        let reason = match served {
+            Ok(Ok(())) => {
+                let closing = last_read(&mut stream);
+                tokio::select! {
+                    _ = tokio::time::timeout(LAST_READ, closing) => {}
+                    () = self.watch.evicted() => {}
+                }
+                None
+            }
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(reason) => Some(reason),
+        };
+        if self.unread.has_any() && stream.has_ended && !self.unread.has_failed() {
+            tokio::select! {
+                () = stream.late_reset() => {}
+                () = self.watch.evicted() => {}
+            }
         }
+        self.unread.settle();
         if let Some(reason) = reason
             && self.watch.stage().is_under_way()
         {
@@ -91,7 +99,7 @@ impl<H: Handler> Connection<H> {
     async fn answer(&self, request: hyper::Request<Incoming>) -> hyper::Response<WireBody> {
         self.watch.enter(ConnectionStage::Busy);
         // Who asks again has read the reply before.
-        drop(std::mem::take(&mut *lock(&self.unread)));
+        self.unread.asked_again();
         let (parts, body) = request.into_parts();
         if let Some(name) = repeated(&parts.headers) {
             let reason = format!("a request has two `{name}` headers");
@@ -140,9 +148,20 @@ impl<H: Handler> Connection<H> {
     }
 
     fn respond(&self, reply: Reply, permit: BodyPermit) -> hyper::Response<WireBody> {
-        *lock(&self.unread) = reply.unread;
+        let at_end = match &reply.body {
+            // Hyper may never ask for the body if it is empty.
+            ReplyBody::Whole(_) => {
+                self.unread.writes(reply.unread);
+                None
+            }
+            ReplyBody::Stream(_) => Some(reply.unread),
+            // Nobody ever reads it.
+            ReplyBody::Cut => None,
+        };
         let mut response = hyper::Response::new(WireBody {
             body: Some(reply.body),
+            at_end,
+            unread: Arc::clone(&self.unread),
             _guard: reply.guard,
             _held: (permit, AnswerEnd(Arc::clone(&self.watch))),
         });
@@ -179,22 +198,34 @@ async fn last_read(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
 
 /// A stream that tells when something is read from it, and when the other side has thrown away what was sent.
 struct HeardStream {
-    inner: TcpStream,
+    inner: SlowClientGuard<TcpStream>,
     watch: Arc<ConnectionWatch>,
-    is_reset: Arc<AtomicBool>,
+    unread: Arc<UnreadWatch>,
+    /// The other side sends nothing more.
+    has_ended: bool,
+    last_write: Instant,
 }
 
 impl HeardStream {
-    /// Looks at what came of reading or writing.
-    fn note<T>(&self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if let Poll::Ready(Err(error)) = &polled
-            && let io::ErrorKind::ConnectionReset
-            | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionAborted = error.kind()
-        {
-            self.is_reset.store(true, Ordering::Relaxed);
+    /// Looks at what came of writing.
+    fn note<T>(&mut self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.unread.set_blocked(polled.is_pending());
+        self.watch.set_blocked(polled.is_pending());
+        self.last_write = Instant::now();
+        if let Poll::Ready(Err(_)) = &polled {
+            self.unread.set_failed();
         }
         polled
+    }
+
+    /// Waits for the word that what was written came after the other side had closed the connection.
+    async fn late_reset(&self) {
+        let stream = self.inner.get_ref();
+        let end = self.last_write + LATE_RESET;
+        let ready = tokio::time::timeout_at(end, stream.ready(Interest::ERROR)).await;
+        if matches!(stream.take_error(), Ok(Some(_)) | Err(_)) || matches!(ready, Ok(Err(_))) {
+            self.unread.set_failed();
+        }
     }
 }
 
@@ -208,8 +239,17 @@ impl AsyncRead for HeardStream {
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
         if buffer.filled().len() > before {
             self.watch.heard();
+        } else if polled.is_ready() && buffer.remaining() > 0 {
+            self.has_ended = true;
         }
-        self.note(polled)
+        if let Poll::Ready(Err(error)) = &polled
+            && let io::ErrorKind::ConnectionReset
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionAborted = error.kind()
+        {
+            self.unread.set_failed();
+        }
+        polled
     }
 }
 

@@ -1,5 +1,6 @@
 //! The connections of a server: what each is doing, and which one makes way when there are too many.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ impl ConnectionStage {
 #[derive(Debug)]
 pub(super) struct ConnectionWatch {
     stage: watch::Sender<(ConnectionStage, Instant)>,
+    /// Whether something is to be written and the other side does not take it: an answer may be made and not be out.
+    blocked: AtomicBool,
     /// Tells it to make way.
     leave: CancellationToken,
     table: Arc<ConnectionSeats>,
@@ -62,6 +65,15 @@ impl ConnectionWatch {
         self.stage.send_replace((stage, Instant::now()));
         if stage != ConnectionStage::Busy {
             self.table.changed.notify_one();
+        }
+    }
+
+    /// A write waits for the other side, or went on.
+    pub(super) fn set_blocked(&self, blocked: bool) {
+        let was_blocked = self.blocked.swap(blocked, Ordering::Relaxed);
+        // An answer that is being read is no rest between two requests.
+        if (was_blocked || blocked) && self.stage() == ConnectionStage::Idle {
+            self.enter(ConnectionStage::Idle);
         }
     }
 
@@ -88,6 +100,8 @@ impl ConnectionWatch {
         loop {
             let (stage, since) = *stages.borrow_and_update();
             let end = stage.patience(limits).map(|patience| since + patience);
+            // A write that waits has a limit of its own.
+            let is_read = stage == ConnectionStage::Idle && self.blocked.load(Ordering::Relaxed);
             let over = async {
                 match end {
                     Some(end) => tokio::time::sleep_until(end).await,
@@ -95,7 +109,7 @@ impl ConnectionWatch {
                 }
             };
             tokio::select! {
-                () = over => return,
+                () = over, if !is_read => return,
                 // We hold the sender, so it is there.
                 _ = stages.changed() => {}
             }
@@ -152,6 +166,7 @@ impl ConnectionSeats {
         }
         let watch = Arc::new(ConnectionWatch {
             stage: watch::Sender::new((ConnectionStage::Silent, Instant::now())),
+            blocked: AtomicBool::new(false),
             leave: CancellationToken::new(),
             table: Arc::clone(self),
         });
@@ -159,13 +174,14 @@ impl ConnectionSeats {
         Some(ConnectionSeat(watch))
     }
 
-    /// Those that never sent a request go first, then those that are idle, then those whose body stands still; of
-    /// those that are alike, the one that has been so for longest.
+    /// Those that never sent a request go first, then those that are idle, then those whose body stands still or that do
+    /// not read their answer; of those that are alike, the one that has been so for longest.
     fn least_missed(&self, taken: &[Arc<ConnectionWatch>]) -> Option<usize> {
         let candidates = taken.iter().enumerate().filter_map(|(position, watch)| {
             let (stage, since) = *watch.stage.borrow();
             let (rank, grace) = match stage {
                 ConnectionStage::Silent | ConnectionStage::Head => (0, GRACE),
+                ConnectionStage::Idle if watch.blocked.load(Ordering::Relaxed) => (2, self.stall),
                 ConnectionStage::Idle => (1, GRACE),
                 ConnectionStage::Body => (2, self.stall),
                 ConnectionStage::Busy => return None,
@@ -186,7 +202,36 @@ impl Drop for ConnectionSeat {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
     use super::*;
+
+    /// The answer of a connection is made, and its client is still reading it: closing now would cut it.
+    #[tokio::test]
+    async fn who_reads_an_answer_does_not_make_way() {
+        let limits = WireLimits {
+            max_connections: 1,
+            stall_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::ZERO,
+            ..WireLimits::default()
+        };
+        let seats = ConnectionSeats::new(&limits);
+        let seat = seats.try_admit().unwrap();
+        seat.0.set_blocked(true);
+        let a_while_ago = Instant::now() - GRACE;
+        let idle = (ConnectionStage::Idle, a_while_ago);
+        seat.0.stage.send_replace(idle);
+        assert!(seats.try_admit().is_none());
+        let mut overdue = Box::pin(seat.0.overdue(&limits));
+        let waits = std::future::poll_fn(|context| Poll::Ready(overdue.as_mut().poll(context)));
+        assert!(waits.await.is_pending());
+        // It has taken the rest.
+        seat.0.set_blocked(false);
+        overdue.await;
+        seat.0.stage.send_replace(idle);
+        assert!(seats.try_admit().is_some());
+        assert!(seat.0.leave.is_cancelled());
+    }
 
     #[tokio::test]
     async fn whoever_is_least_missed_makes_way() {

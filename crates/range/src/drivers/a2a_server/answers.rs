@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofhouse_oatf::{ResponseEntry, select_response};
+use proofhouse_oatf::ResponseEntry;
 use proofhouse_protocol::a2a::{A2aMethod, A2aShape, A2aVersion, translate_item};
 use serde_json::{Value, json};
 
@@ -96,7 +96,8 @@ impl A2aServer {
     ) -> (A2aAnswer, Option<ServedEntry>) {
         let state = phase.prepared(A2aServerState::read);
         let ids = Ids::of_request(params);
-        let Some(entry) = select_response(&state.responses, params) else {
+        let operation = A2aMethod::SendMessage.event();
+        let Some(entry) = self.context.select(operation, &state.responses, params) else {
             return (
                 A2aAnswer::Known(A2aShape::Task, complete::empty_task(&ids)),
                 None,

@@ -21,6 +21,7 @@ use super::memory::Memory;
 use super::replies::{self, Rest};
 use super::state::{self, A2aServerState};
 use crate::actor::{ActorContext, Advance};
+use crate::delivery_note::{DeliveryNote, NotedCarrier};
 use crate::drivers::a2a::hybrid::hybrid;
 use crate::drivers::a2a::push::PushTarget;
 use crate::exposure::CarrierKind;
@@ -168,16 +169,24 @@ impl A2aServer {
         }
         self.context
             .sent(&phase, CARD_EVENT, Direction::Response, &served, None);
-        let counted = state.card.as_ref().map(|card| {
-            let (kind, name) = (CarrierKind::Card, state::card_name(card));
-            self.context.counted_in(&phase, kind, name)
-        });
+        let unread = self.card_note(&phase).handed_over();
         self.tell_flood(&phase);
-        let context = self.context.clone();
         // Cards change between phases; nobody is to keep one.
         self.leave(&phase, served.to_string(), turn.advance)
             .with_header("cache-control", "no-store")
-            .if_unread(move || context.never_read(counted.as_slice()))
+            .with_unread(unread)
+    }
+
+    /// What showing the card of a phase carries.
+    pub(super) fn card_note(&self, phase: &Arc<PhaseView>) -> DeliveryNote {
+        let state = phase.prepared(A2aServerState::read);
+        let carriers = state.card.iter().map(|card| NotedCarrier {
+            phase: Arc::clone(phase),
+            kind: CarrierKind::Card,
+            name: state::card_name(card).to_owned(),
+            branch: None,
+        });
+        DeliveryNote::new(&self.context, carriers.collect())
     }
 
     /// The card of a state, or one that is just enough to find the way here.
@@ -195,12 +204,9 @@ impl A2aServer {
     /// The card for those who are known to us; there is only the one.
     pub(super) fn extended_card(&self, call: &PendingA2aRequest) -> Result<Value, A2aError> {
         let state = call.phase.prepared(A2aServerState::read);
-        let card = state
-            .card
-            .as_ref()
-            .ok_or(A2aError::ExtendedCardNotConfigured)?;
-        let (kind, name) = (CarrierKind::Card, state::card_name(card));
-        self.context.delivered_in(&call.phase, kind, name);
+        if state.card.is_none() {
+            return Err(A2aError::ExtendedCardNotConfigured);
+        }
         Ok(self.served_card(&state, &call.address))
     }
 

@@ -7,6 +7,7 @@ use proofhouse_wire::{CancellationToken, StatusCode};
 
 use crate::actor::Advance;
 use crate::delivery::DeliveryModifiers;
+use crate::delivery_note::DeliveryNote;
 
 /// The size and number of the pieces of a slow reply.
 const PIECE_BYTES: usize = 16;
@@ -52,7 +53,13 @@ pub(super) fn json(
         .with_body(ReplyBody::Stream(body));
     let (delivery, over) = (delivery.clone(), over.clone());
     let rest = async move {
-        let _ = write(&writer, &delivery, &text, delivery.abrupt_close, &over).await;
+        let place = if delivery.abrupt_close {
+            TextPlace::Cut
+        } else {
+            TextPlace::Last
+        };
+        let nothing = DeliveryNote::default();
+        let _ = write(&writer, &delivery, &text, &nothing, place, &over).await;
         if delivery.abrupt_close {
             writer.cut().await;
         }
@@ -61,24 +68,34 @@ pub(super) fn json(
     (reply, Some(Box::pin(rest)))
 }
 
-/// Writes a text, slowly if asked for, and only half of it when `half`.
+/// Where a text stands in its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextPlace {
+    /// More follows.
+    Middle,
+    /// The body ends with it.
+    Last,
+    /// Only half of it is written, and then the connection is cut.
+    Cut,
+}
+
+/// Writes a text, slowly if asked for. What it carries is handed over with the end of it.
 pub(super) async fn write(
     writer: &StreamWriter,
     delivery: &DeliveryModifiers,
     text: &str,
-    half: bool,
+    note: &DeliveryNote,
+    place: TextPlace,
     over: &CancellationToken,
 ) -> Result<(), ReaderGone> {
     let bytes = text.as_bytes();
-    let bytes = if half {
-        &bytes[..bytes.len() / 2]
-    } else {
-        bytes
+    let mut rest = match place {
+        TextPlace::Middle | TextPlace::Last => bytes,
+        TextPlace::Cut => &bytes[..bytes.len() / 2],
     };
     let Some(slow) = delivery.slow_stream else {
-        return writer.write(bytes.to_vec()).await;
+        return write_end(writer, rest, note, place).await;
     };
-    let mut rest = bytes;
     for _ in 0..MAX_PIECES {
         if rest.len() <= PIECE_BYTES {
             break;
@@ -91,5 +108,19 @@ pub(super) async fn write(
             ended = pause(slow, over) => if !ended { return Err(ReaderGone) },
         }
     }
-    writer.write(rest.to_vec()).await
+    write_end(writer, rest, note, place).await
+}
+
+async fn write_end(
+    writer: &StreamWriter,
+    bytes: &[u8],
+    note: &DeliveryNote,
+    place: TextPlace,
+) -> Result<(), ReaderGone> {
+    let bytes = bytes.to_vec();
+    match place {
+        TextPlace::Middle => writer.write_watched(bytes, note.handed_over()).await,
+        TextPlace::Last => writer.finish(bytes, note.handed_over()).await,
+        TextPlace::Cut => writer.write(bytes).await,
+    }
 }

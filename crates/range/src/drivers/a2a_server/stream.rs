@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::answers::{A2aAnswer, ServedEntry};
 use super::handler::{A2aServer, PendingA2aRequest};
-use super::replies;
+use super::replies::{self, TextPlace};
 use crate::actor::ActorContext;
+use crate::delivery_note::DeliveryNote;
 use crate::drivers::a2a::complete::Ids;
 use crate::exposure::CarrierKind;
 
@@ -63,17 +64,28 @@ async fn write(
         context.sent(phase, &call.event, Direction::Response, content, raw);
         let event = event(call, item, true);
         let is_last = index + 1 == items.len();
-        let half = delivery.abrupt_close && is_last;
-        replies::write(writer, delivery, &event, half, context.over()).await?;
-        if delivery.duplicate_ids && !half {
-            replies::write(writer, delivery, &event, false, context.over()).await?;
+        let nothing = DeliveryNote::default();
+        if delivery.abrupt_close && is_last {
+            let place = TextPlace::Cut;
+            return replies::write(writer, delivery, &event, &nothing, place, context.over()).await;
         }
-        if index == 0
-            && let Some(ServedEntry { name, branch }) = served
-        {
-            let kind = CarrierKind::TaskResponse;
-            context.delivered_branch(&call.phase, kind, name, branch);
+        if delivery.duplicate_ids {
+            let place = TextPlace::Middle;
+            replies::write(writer, delivery, &event, &nothing, place, context.over()).await?;
         }
+        let note = match served {
+            Some(ServedEntry { name, branch }) if index == 0 => {
+                let (kind, branch) = (CarrierKind::TaskResponse, branch.clone());
+                DeliveryNote::of_branch(context, &call.phase, kind, name, branch)
+            }
+            _ => nothing,
+        };
+        let place = if is_last {
+            TextPlace::Last
+        } else {
+            TextPlace::Middle
+        };
+        replies::write(writer, delivery, &event, &note, place, context.over()).await?;
     }
     Ok(())
 }

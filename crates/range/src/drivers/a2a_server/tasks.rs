@@ -11,6 +11,7 @@ use super::answers::{A2aAnswer, ServedEntry};
 use super::handler::{A2aServer, PendingA2aRequest};
 use super::memory::has_id;
 use super::state::A2aServerState;
+use crate::delivery_note::DeliveryNote;
 use crate::drivers::a2a::push::PushTarget;
 use crate::exposure::CarrierKind;
 
@@ -44,7 +45,12 @@ impl A2aServer {
             let wire = translate_result(operation, &content, call.generation);
             (content, wire)
         });
-        self.reply(call, outcome).await
+        let note = match operation {
+            A2aMethod::GetExtendedCard if outcome.is_ok() => self.card_note(&call.phase),
+            _ => DeliveryNote::default(),
+        };
+        let reply = self.reply(call, outcome).await;
+        reply.with_unread(note.handed_over())
     }
 
     async fn message(&self, call: PendingA2aRequest, operation: A2aMethod) -> Reply {
@@ -74,9 +80,8 @@ impl A2aServer {
             && !self.context.over().is_cancelled()
         {
             let kind = CarrierKind::TaskResponse;
-            let counted = self.context.delivered_branch(&phase, kind, &name, &branch);
-            let context = self.context.clone();
-            return reply.if_unread(move || context.never_read(&[counted]));
+            let note = DeliveryNote::of_branch(&self.context, &phase, kind, &name, branch);
+            return reply.with_unread(note.handed_over());
         }
         reply
     }

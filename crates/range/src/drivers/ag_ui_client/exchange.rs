@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_detect::read_lenient;
-use proofhouse_oatf::{Direction, select_response};
+use proofhouse_oatf::Direction;
 use proofhouse_protocol::EVENT_STREAM;
 use proofhouse_protocol::ag_ui::{AgUiEventType, complete_input};
 use proofhouse_wire::client::{ClientError, StreamedResponse};
@@ -413,7 +413,10 @@ impl AgUiAgent {
     async fn tool_answer(&self, call: &str, starts: &Starts) -> Option<(Value, Option<Value>)> {
         let (start, phase) = starts.get(call)?;
         let state = phase.prepared(AgUiClientState::new);
-        let entry = select_response(&state.tool_responses, start)?;
+        let operation = AgUiEventType::ToolCallStart.as_str();
+        let entry = self
+            .context
+            .select(operation, &state.tool_responses, start)?;
         let content = dispatch::content(&self.context, entry, start, |_| true).await;
         Some((branches::of_entry(entry), content))
     }

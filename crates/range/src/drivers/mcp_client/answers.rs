@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use proofhouse_oatf::select_response;
 use proofhouse_protocol::mcp::{McpMethod, error};
 use proofhouse_protocol::rpc;
 use serde_json::{Value, json};
@@ -19,12 +18,17 @@ use super::state::McpClientState;
 pub(super) type McpClientAnswer = Result<Value, (i64, String)>;
 
 /// Whether there is a result to answer with, and not only a refusal.
-pub(super) fn can_answer(phase: &Arc<PhaseView>, method: &str, params: &Value) -> bool {
+pub(super) fn can_answer(
+    context: &ActorContext,
+    phase: &Arc<PhaseView>,
+    method: &str,
+    params: &Value,
+) -> bool {
     match McpMethod::parse(method) {
         Some(McpMethod::Ping | McpMethod::RootsList | McpMethod::ElicitationCreate) => true,
         Some(McpMethod::SamplingCreateMessage) => {
             let state = phase.prepared(McpClientState::new);
-            let entry = select_response(&state.sampling_responses, params);
+            let entry = context.select(method, &state.sampling_responses, params);
             entry.is_some_and(|entry| entry.content.is_some() || entry.synthesize.is_some())
         }
         _ => false,
@@ -52,12 +56,14 @@ pub(super) async fn answer(
                     "User rejected sampling request".to_owned(),
                 )
             };
-            let entry = select_response(&state.sampling_responses, params).ok_or_else(refusal)?;
+            let entry = context
+                .select(method, &state.sampling_responses, params)
+                .ok_or_else(refusal)?;
             let content = dispatch::content(context, entry, params, is_completion).await;
             content.map(completion).ok_or_else(refusal)
         }
         Some(McpMethod::ElicitationCreate) => {
-            let Some(entry) = select_response(&state.elicitation_responses, params) else {
+            let Some(entry) = context.select(method, &state.elicitation_responses, params) else {
                 return Ok(json!({"action": "decline"}));
             };
             let action = entry.fields.get("action").cloned();
@@ -82,7 +88,7 @@ pub(super) fn delivered(
 ) {
     let state = phase.prepared(McpClientState::new);
     let chosen = |entries| {
-        let entry = select_response(entries, params);
+        let entry = context.select(method, entries, params);
         entry.map_or(Value::Null, branches::of_entry)
     };
     let (kind, branch) = match McpMethod::parse(method) {

@@ -185,7 +185,7 @@ impl McpClientSession {
             .collect();
         let phase = context.phase();
         let refused = |(_, _, asked, question): &&(_, _, &str, Value)| {
-            !answers::can_answer(&phase, asked, question)
+            !answers::can_answer(&context, &phase, asked, question)
         };
         if let Some((_, _, asked, _)) = questions.iter().find(refused) {
             // There is no way to refuse one question of many.

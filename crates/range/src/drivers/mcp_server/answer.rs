@@ -13,8 +13,9 @@ use serde_json::{Map, Value, json};
 use super::call::{CallReply, ServerCall, unknown_method};
 use super::content::ContentKind;
 use super::service::McpServerService;
+use super::steps::Ask;
 use super::surface::{OfferedSurface, SurfaceList};
-use crate::exposure::CountedDelivery;
+use crate::delivery_note::{DeliveryNote, NotedCarrier};
 use crate::phases::PhaseView;
 use crate::{Advance, CarrierKind};
 
@@ -60,6 +61,8 @@ pub(super) enum Carried {
     Listed(CarrierKind, Range<usize>),
     /// A branch of what using an item may give.
     One(CarrierKind, String, Value),
+    /// Questions that have to be answered first.
+    Asked(Vec<Ask>),
 }
 
 impl McpServerService {
@@ -284,16 +287,21 @@ impl McpServerService {
         Ok(Value::Object(result))
     }
 
-    /// Counts what an answer carried to the subject, and says what was counted.
-    pub(super) fn count(&self, begun: &AcceptedRequest, call: &ServerCall) -> Vec<CountedDelivery> {
-        let (surface, phase) = (&begun.surface, &begun.phase);
-        match &begun.carried {
+    /// What an answer carries to the subject.
+    pub(super) fn note(&self, begun: &AcceptedRequest, call: &ServerCall) -> DeliveryNote {
+        let surface = &begun.surface;
+        let carrier = |kind, name: &str, branch| NotedCarrier {
+            phase: Arc::clone(&begun.phase),
+            kind,
+            name: name.to_owned(),
+            branch,
+        };
+        let carriers = match &begun.carried {
             Carried::Nothing => Vec::new(),
             Carried::Instructions => {
-                let has_some = surface.instructions.is_some();
                 let kind = CarrierKind::Instructions;
-                let counted =
-                    has_some.then(|| self.context.counted_in(phase, kind, "instructions"));
+                let has_some = surface.instructions.is_some();
+                let counted = has_some.then(|| carrier(kind, "instructions", None));
                 counted.into_iter().collect()
             }
             Carried::Listed(kind, range) => {
@@ -308,13 +316,21 @@ impl McpServerService {
                 let items = list.items.get(range.clone()).unwrap_or_default();
                 items
                     .iter()
-                    .map(|item| self.context.counted_in(phase, *kind, &item.name))
+                    .map(|item| carrier(*kind, &item.name, None))
                     .collect()
             }
             Carried::One(kind, name, branch) => {
-                vec![self.context.delivered_branch(phase, *kind, name, branch)]
+                vec![carrier(*kind, name, Some(branch.clone()))]
             }
-        }
+            Carried::Asked(asks) => asks
+                .iter()
+                .map(|ask| {
+                    let kind = super::service::carrier(&ask.method);
+                    carrier(kind, &ask.method, Some(ask.branch()))
+                })
+                .collect(),
+        };
+        DeliveryNote::new(&self.context, carriers)
     }
 }
 

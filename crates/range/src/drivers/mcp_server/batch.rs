@@ -12,6 +12,7 @@ use super::call::{CallReply, ServerCall, unknown_method};
 use super::outlet::MessageOutlet;
 use super::peer::McpPeer;
 use super::service::McpServerService;
+use crate::delivery_note::DeliveryNote;
 use crate::{Advance, UnseenKind};
 
 /// A batch that was taken in.
@@ -100,7 +101,7 @@ impl McpServerService {
         self: &Arc<Self>,
         batch: Batch,
         outlet: &MessageOutlet,
-    ) -> (String, Vec<Advance>) {
+    ) -> (String, DeliveryNote, Vec<Advance>) {
         let answering = batch.calls.into_iter().map(|(call, mut begun)| async move {
             let work = std::mem::replace(&mut begun.work, RemainingWork::Listen(Value::Null));
             let outcome = match work {
@@ -131,15 +132,17 @@ impl McpServerService {
                 tokio::time::sleep(delay).await;
             }
             let text = self.written(&call, &begun, &outcome);
-            self.count(&begun, &call);
-            Some((text, begun.advances))
+            let note = self.note(&begun, &call);
+            Some((text, note, begun.advances))
         });
-        let (mut texts, mut advances) = (batch.answered, Vec::new());
-        for (text, held) in join_all(answering).await.into_iter().flatten() {
+        let (mut texts, mut notes, mut advances) = (batch.answered, Vec::new(), Vec::new());
+        for (text, note, held) in join_all(answering).await.into_iter().flatten() {
             texts.push(text);
+            notes.push(note);
             advances.extend(held);
         }
-        (format!("[{}]", texts.join(",")), advances)
+        let note = DeliveryNote::joined(&self.context, &notes);
+        (format!("[{}]", texts.join(",")), note, advances)
     }
 
     /// Refuses a batch whose messages are seen all the same.

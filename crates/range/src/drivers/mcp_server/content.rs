@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use proofhouse_oatf::{Direction, select_response};
+use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::{McpEra, McpMethod, error, result_type};
 use proofhouse_protocol::rpc::{self, RpcFailure};
 use serde_json::{Map, Value, json};
 
 use super::answer::{AcceptedRequest, AnswerScript, Carried, RemainingWork, finish};
 use super::call::{CallReply, ServerCall};
-use super::results::{Built, choose, chosen_branch};
+use super::results::Built;
 use super::rounds::Round;
-use super::service::{McpServerService, carrier};
+use super::service::McpServerService;
 use super::steps::{Ask, DeliveryStep};
 use super::surface::{OfferedSurface, SurfaceItem};
 use crate::phases::PhaseView;
@@ -37,7 +37,7 @@ impl ContentKind {
         })
     }
 
-    fn method(self) -> McpMethod {
+    pub(super) fn method(self) -> McpMethod {
         match self {
             Self::Tool => McpMethod::ToolsCall,
             Self::Prompt => McpMethod::PromptsGet,
@@ -176,21 +176,24 @@ impl McpServerService {
             advances.extend(given);
             let open = asks.iter().filter(|ask| !answers.contains_key(&ask.key));
             if let Some(round) = open.map(|ask| ask.round).min() {
-                let result = self.require_input(call, kind, phase, &asks, round, answers);
+                let (result, asked) = self.require_input(call, kind, phase, &asks, round, answers);
+                *carried = Carried::Asked(asked);
                 return Ok(RemainingWork::Ready(CallReply::Result(finish(
                     result, call.era, surface, false,
                 ))));
             }
         }
         let view = view(&call.params, &answers, variables);
-        let branch = chosen_branch(item, &view);
+        let branch = self.chosen_branch(kind, item, &view);
         *carried = Carried::One(kind.carrier(), name.to_owned(), branch);
         let waits = |step: &DeliveryStep| {
             call.era == McpEra::Legacy || !matches!(step, DeliveryStep::Ask(_))
         };
         let has_to_wait = (call.era == McpEra::Legacy && !asks.is_empty())
             || item.steps.iter().any(waits)
-            || choose(item, &view).is_some_and(|entry| entry.synthesize.is_some());
+            || self
+                .choose(kind, item, &view)
+                .is_some_and(|entry| entry.synthesize.is_some());
         if has_to_wait {
             return Ok(RemainingWork::Play(AnswerScript {
                 kind,
@@ -255,9 +258,9 @@ impl McpServerService {
         asks: &[Ask],
         round: u64,
         answers: Map<String, Value>,
-    ) -> Value {
+    ) -> (Value, Vec<Ask>) {
         let view = view(&call.params, &answers, None);
-        let mut requests = Map::new();
+        let (mut requests, mut asked) = (Map::new(), Vec::new());
         for ask in asks {
             if ask.round != round || answers.contains_key(&ask.key) {
                 continue;
@@ -269,8 +272,7 @@ impl McpServerService {
             }
             self.context
                 .sent(phase, &ask.method, Direction::Request, &params, None);
-            self.context
-                .delivered_branch(phase, carrier(&ask.method), &ask.method, &ask.branch());
+            asked.push(ask.clone());
             let request = json!({"method": ask.method, "params": params});
             requests.insert(ask.key.clone(), request);
         }
@@ -281,11 +283,12 @@ impl McpServerService {
             answers,
             resumed: false,
         });
-        json!({
+        let result = json!({
             result_type::KEY: result_type::INPUT_REQUIRED,
             "inputRequests": requests,
             "requestState": state,
-        })
+        });
+        (result, asked)
     }
 }
 
@@ -318,7 +321,7 @@ pub(super) fn asks(
 ) -> Vec<Ask> {
     let mut asks = Vec::new();
     if kind != ContentKind::Resource
-        && let Some(entry) = select_response(&surface.elicitations, &call.params)
+        && let Some(entry) = context.select(&call.method, &surface.elicitations, &call.params)
     {
         let params = entry.fields.iter();
         asks.push(Ask {

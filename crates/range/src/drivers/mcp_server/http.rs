@@ -24,6 +24,7 @@ use super::peer::McpPeer;
 use super::service::McpServerService;
 use super::streams::{STANDALONE, parse_id};
 use crate::UnseenKind;
+use crate::delivery_note::DeliveryNote;
 
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/mcp";
@@ -168,14 +169,16 @@ impl McpServerHttp {
         let (reply, writer) = Reply::events();
         let outlet = MessageOutlet::Events(writer);
         if is_ready {
-            let (text, advances) = service.answer_batch(batch, &outlet).await;
-            return Reply::json(StatusCode::OK, text).with_guard(advances);
+            let (text, note, advances) = service.answer_batch(batch, &outlet).await;
+            return Reply::json(StatusCode::OK, text)
+                .with_guard(advances)
+                .with_unread(note.handed_over());
         }
         let background = Arc::clone(service);
         let started = service.spawn(async move {
-            let (text, advances) = background.answer_batch(batch, &outlet).await;
+            let (text, note, advances) = background.answer_batch(batch, &outlet).await;
             // A client that is gone has no use for it.
-            let _ = outlet.send(&text, background.patience()).await;
+            let _ = outlet.send_last(&text, &note, background.patience()).await;
             drop(advances);
         });
         if started { reply } else { busy() }
@@ -323,22 +326,20 @@ impl McpServerHttp {
         let status = StatusCode::from_u16(outcome.status()).unwrap_or(StatusCode::OK);
         let text = service.written(&call, &begun, outcome);
         if delivery.slow_stream.is_none() && !delivery.abrupt_close {
-            let counted = service.count(&begun, &call);
+            let unread = service.note(&begun, &call).handed_over();
             let advances = std::mem::take(&mut begun.advances);
-            let context = service.context.clone();
             return Reply::json(status, text)
                 .with_guard(advances)
-                .if_unread(move || context.never_read(&counted));
+                .with_unread(unread);
         }
         let (writer, body) = stream();
         let reply = Reply::json(status, "").with_body(ReplyBody::Stream(body));
         let background = Arc::clone(service);
         let started = service.spawn(async move {
             let delivery = &begun.phase.delivery;
-            let written = write_body(writer, &text, delivery, background.patience()).await;
-            if written.is_ok() {
-                background.count(&begun, &call);
-            }
+            let note = background.note(&begun, &call);
+            // A client that is gone was told nothing.
+            let _ = write_body(writer, &text, &note, delivery, background.patience()).await;
         });
         if started { reply } else { busy() }
     }
@@ -418,7 +419,9 @@ pub(super) async fn listen(
         .context
         .sent(&phase, method, Direction::Response, &params, None);
     let text = rpc::notification(method, Some(&params)).to_string();
-    if outlet.send(&text, service.patience()).await.is_err() {
+    let nothing = DeliveryNote::default();
+    let told = outlet.send(&text, &nothing, service.patience()).await;
+    if told.is_err() {
         return;
     }
     let listener = ChangeListener {

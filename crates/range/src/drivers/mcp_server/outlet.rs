@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use super::peer::McpPeer;
 use crate::DeliveryModifiers;
+use crate::delivery_note::DeliveryNote;
 
 /// The size of the pieces of a slow reply, and the most there are.
 const PIECE: usize = 16;
@@ -95,24 +96,53 @@ impl StdoutLines {
 }
 
 impl MessageOutlet {
-    /// Sends a message at once and whole.
-    pub(super) async fn send(&self, data: &str, patience: Duration) -> Result<(), OutletClosed> {
-        let (frame, writer) = self.frame(data);
-        self.write(&frame, writer, patience).await
+    /// Sends a message at once and whole. What it carries, it carries to whoever reads it.
+    pub(super) async fn send(
+        &self,
+        data: &str,
+        note: &DeliveryNote,
+        patience: Duration,
+    ) -> Result<(), OutletClosed> {
+        let (frame, writer) = self.frame(data, note);
+        self.write(&frame, writer, note, patience, MessagePlace::Middle)
+            .await
+    }
+
+    /// Sends the last message, at once and whole.
+    pub(super) async fn send_last(
+        &self,
+        data: &str,
+        note: &DeliveryNote,
+        patience: Duration,
+    ) -> Result<(), OutletClosed> {
+        let (frame, writer) = self.frame(data, note);
+        self.write(&frame, writer, note, patience, MessagePlace::Last)
+            .await
     }
 
     /// Sends a message that belongs to no call, without waiting for a slow reader of a stream: it
     /// must not hold up the others.
-    pub(super) async fn tell(&self, data: &str, patience: Duration) -> Result<(), OutletClosed> {
-        let (frame, writer) = self.frame(data);
+    pub(super) async fn tell(
+        &self,
+        data: &str,
+        note: &DeliveryNote,
+        patience: Duration,
+    ) -> Result<(), OutletClosed> {
+        let (frame, writer) = self.frame(data, note);
         match (self, writer) {
-            (Self::Lines(_), writer) => self.write(&frame, writer, patience).await,
-            (Self::Events(_), Some(writer)) => writer.try_write(frame).map_err(|_| OutletClosed),
+            (Self::Lines(_), writer) => {
+                self.write(&frame, writer, note, patience, MessagePlace::Middle)
+                    .await
+            }
+            (Self::Events(_), Some(writer)) => writer
+                .try_write_watched(frame, note.handed_over())
+                .map_err(|_| OutletClosed),
             (Self::Events(_), None) => Err(OutletClosed),
             // Nobody listens: the message is kept for when someone comes.
             (Self::Stream { .. }, None) => Ok(()),
             (Self::Stream { peer, number }, Some(writer)) => {
-                if writer.try_write(frame).is_err() {
+                let written = writer.try_write_watched(frame, note.handed_over());
+                if written.is_err() {
                     peer.streams().missed(*number);
                 }
                 Ok(())
@@ -124,23 +154,45 @@ impl MessageOutlet {
     pub(super) async fn reply(
         &self,
         data: &str,
+        note: &DeliveryNote,
         delivery: &DeliveryModifiers,
         patience: Duration,
     ) -> Result<(), OutletClosed> {
+        let nothing = DeliveryNote::default();
         for number in 0..delivery.notification_flood.unwrap_or(0) {
-            self.send(&flood(number), patience).await?;
+            self.send(&flood(number), &nothing, patience).await?;
         }
-        for _ in 0..if delivery.duplicate_ids { 2 } else { 1 } {
-            let (frame, writer) = self.frame(data);
-            if delivery.abrupt_close {
-                return self.cut(&frame[..half(&frame)], writer, patience).await;
-            }
-            match delivery.slow_stream {
-                None => self.write(&frame, writer, patience).await?,
-                Some(pause) => self.write_slowly(&frame, writer, pause, patience).await?,
+        if delivery.abrupt_close {
+            // Half of a message carries nothing; the stream that is resumed has the whole one.
+            let (frame, writer) = self.frame(data, note);
+            return self.cut(&frame[..half(&frame)], writer, patience).await;
+        }
+        if delivery.duplicate_ids {
+            let place = MessagePlace::Middle;
+            self.reply_once(data, &nothing, delivery.slow_stream, patience, place)
+                .await?;
+        }
+        let place = MessagePlace::Last;
+        self.reply_once(data, note, delivery.slow_stream, patience, place)
+            .await
+    }
+
+    async fn reply_once(
+        &self,
+        data: &str,
+        note: &DeliveryNote,
+        slow: Option<Duration>,
+        patience: Duration,
+        place: MessagePlace,
+    ) -> Result<(), OutletClosed> {
+        let (frame, writer) = self.frame(data, note);
+        match slow {
+            None => self.write(&frame, writer, note, patience, place).await,
+            Some(pause) => {
+                self.write_slowly(&frame, writer, note, pause, patience, place)
+                    .await
             }
         }
-        Ok(())
     }
 
     /// Ends the response before there is a reply, where that can be.
@@ -168,9 +220,9 @@ impl MessageOutlet {
     }
 
     /// The message as it stands on the wire, and the stream that it is for.
-    fn frame(&self, data: &str) -> (String, Option<StreamWriter>) {
+    fn frame(&self, data: &str, note: &DeliveryNote) -> (String, Option<StreamWriter>) {
         match self {
-            Self::Stream { peer, number } => peer.streams().push(*number, data),
+            Self::Stream { peer, number } => peer.streams().push(*number, data, note),
             Self::Events(writer) => (SseEvent::data(data).encode(), Some(writer.clone())),
             Self::Lines(_) => (format!("{data}\n"), None),
         }
@@ -180,22 +232,26 @@ impl MessageOutlet {
         &self,
         frame: &str,
         writer: Option<StreamWriter>,
+        note: &DeliveryNote,
         patience: Duration,
+        place: MessagePlace,
     ) -> Result<(), OutletClosed> {
         match self {
             Self::Lines(lines) => {
-                lines
-                    .write(&[frame.as_bytes()], Duration::ZERO, false)
-                    .await
+                let bytes = [frame.as_bytes()];
+                lines.write(&bytes, Duration::ZERO, false).await?;
+                note.handed_over().was_read();
+                Ok(())
             }
             Self::Events(_) => match writer {
-                Some(writer) => write(&writer, frame, patience).await,
+                Some(writer) => write(&writer, frame.as_bytes(), note, patience, place).await,
                 None => Err(OutletClosed),
             },
             Self::Stream { peer, number } => {
                 // Nobody listens: the message is kept for when someone comes back.
                 let Some(writer) = writer else { return Ok(()) };
-                if write(&writer, frame, patience).await.is_err() {
+                let written = write(&writer, frame.as_bytes(), note, patience, place).await;
+                if written.is_err() {
                     peer.streams().missed(*number);
                 }
                 Ok(())
@@ -207,15 +263,19 @@ impl MessageOutlet {
         &self,
         frame: &str,
         writer: Option<StreamWriter>,
+        note: &DeliveryNote,
         pause: Duration,
         patience: Duration,
+        place: MessagePlace,
     ) -> Result<(), OutletClosed> {
         let pieces = pieces(frame.as_bytes());
         if let Self::Lines(lines) = self {
-            return lines.write(&pieces, pause, false).await;
+            lines.write(&pieces, pause, false).await?;
+            note.handed_over().was_read();
+            return Ok(());
         }
         let Some(writer) = writer else { return Ok(()) };
-        write_pieces(&writer, &pieces, pause, patience).await
+        write_pieces(&writer, &pieces, note, pause, patience, place).await
     }
 
     async fn cut(
@@ -228,53 +288,80 @@ impl MessageOutlet {
             return lines.write(&[part.as_bytes()], Duration::ZERO, true).await;
         }
         let Some(writer) = writer else { return Ok(()) };
-        write(&writer, part, patience).await?;
+        let nothing = DeliveryNote::default();
+        let place = MessagePlace::Middle;
+        write(&writer, part.as_bytes(), &nothing, patience, place).await?;
         writer.cut().await;
         Ok(())
     }
+}
+
+/// Whether more follows a message on its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MessagePlace {
+    Middle,
+    Last,
 }
 
 /// Writes a body that is no event stream as the delivery says.
 pub(super) async fn write_body(
     writer: StreamWriter,
     text: &str,
+    note: &DeliveryNote,
     delivery: &DeliveryModifiers,
     patience: Duration,
 ) -> Result<(), OutletClosed> {
     if delivery.abrupt_close {
-        write(&writer, &text[..half(text)], patience).await?;
+        // Half of a message carries nothing.
+        let (part, nothing) = (&text[..half(text)], DeliveryNote::default());
+        let place = MessagePlace::Middle;
+        write(&writer, part.as_bytes(), &nothing, patience, place).await?;
         writer.cut().await;
         return Ok(());
     }
     let pause = delivery.slow_stream.unwrap_or_default();
-    write_pieces(&writer, &pieces(text.as_bytes()), pause, patience).await
+    let (pieces, place) = (pieces(text.as_bytes()), MessagePlace::Last);
+    write_pieces(&writer, &pieces, note, pause, patience, place).await
 }
 
-async fn write(writer: &StreamWriter, text: &str, patience: Duration) -> Result<(), OutletClosed> {
-    let writing = writer.write(text.to_owned());
+async fn write(
+    writer: &StreamWriter,
+    bytes: &[u8],
+    note: &DeliveryNote,
+    patience: Duration,
+    place: MessagePlace,
+) -> Result<(), OutletClosed> {
+    let (bytes, unread) = (bytes.to_vec(), note.handed_over());
+    let writing = async {
+        match place {
+            MessagePlace::Middle => writer.write_watched(bytes, unread).await,
+            MessagePlace::Last => writer.finish(bytes, unread).await,
+        }
+    };
     match tokio::time::timeout(patience, writing).await {
         Ok(Ok(())) => Ok(()),
         _ => Err(OutletClosed),
     }
 }
 
+/// Writes pieces with a pause between them. The message is handed over with the last one.
 async fn write_pieces(
     writer: &StreamWriter,
     pieces: &[&[u8]],
+    note: &DeliveryNote,
     pause: Duration,
     patience: Duration,
+    place: MessagePlace,
 ) -> Result<(), OutletClosed> {
-    for (position, piece) in pieces.iter().enumerate() {
-        if position > 0 {
-            tokio::time::sleep(pause).await;
-        }
-        let writing = writer.write(piece.to_vec());
-        match tokio::time::timeout(patience, writing).await {
-            Ok(Ok(())) => {}
-            _ => return Err(OutletClosed),
-        }
+    let Some((last, before)) = pieces.split_last() else {
+        return Ok(());
+    };
+    let (nothing, middle) = (DeliveryNote::default(), MessagePlace::Middle);
+    for piece in before {
+        write(writer, piece, &nothing, patience, middle).await?;
+        tokio::time::sleep(pause).await;
     }
-    Ok(())
+    write(writer, last, note, patience, place).await
 }
 
 fn pieces(bytes: &[u8]) -> Vec<&[u8]> {

@@ -11,11 +11,12 @@ use super::answer::{AcceptedRequest, AnswerScript, Carried, finish};
 use super::call::{CallReply, ServerCall};
 use super::content::{ContentKind, asks, find, view};
 use super::outlet::{MessageOutlet, OutletClosed};
-use super::results::{Built, chosen_branch};
+use super::results::Built;
 use super::service::{McpServerService, carrier};
 use super::steps::{Ask, DeliveryStep};
 use crate::CarrierKind;
 use crate::branches::of_message;
+use crate::delivery_note::DeliveryNote;
 
 impl McpServerService {
     /// Plays a call to its end and sends the answer; stops when the client does not want it any
@@ -66,8 +67,10 @@ impl McpServerService {
             tokio::time::sleep(delay).await;
         }
         let text = self.written(call, begun, &outcome);
-        outlet.reply(&text, delivery, self.patience()).await?;
-        self.count(begun, call);
+        let note = self.note(begun, call);
+        outlet
+            .reply(&text, &note, delivery, self.patience())
+            .await?;
         begun.advances.clear();
         Ok(())
     }
@@ -181,7 +184,7 @@ impl McpServerService {
             }
         }
         let view = view(&script.view, &answers, None);
-        let branch = chosen_branch(item, &view);
+        let branch = self.chosen_branch(script.kind, item, &view);
         begun.carried = Carried::One(script.kind.carrier(), script.name.clone(), branch);
         let result = match self.build(script.kind, item, &view) {
             Built::Ready(result) => result,
@@ -212,11 +215,9 @@ impl McpServerService {
             .sent(&begun.phase, method, Direction::Response, params, None);
         let bare = (!params.is_null()).then_some(params);
         let text = rpc::notification(method, bare).to_string();
-        outlet.send(&text, self.patience()).await?;
-        let kind = CarrierKind::Notification;
-        self.context
-            .delivered_branch(&begun.phase, kind, method, branch);
-        Ok(())
+        let (kind, branch) = (CarrierKind::Notification, branch.clone());
+        let note = DeliveryNote::of_branch(&self.context, &begun.phase, kind, method, branch);
+        outlet.send(&text, &note, self.patience()).await
     }
 
     /// Asks the client and waits for its answer; `None` when it does not come in time.
@@ -240,10 +241,9 @@ impl McpServerService {
         let text = rpc::request(&json!(id), &ask.method, Some(&params)).to_string();
         self.context
             .sent(&begun.phase, &ask.method, Direction::Request, &params, None);
-        outlet.send(&text, self.patience()).await?;
-        let kind = carrier(&ask.method);
-        self.context
-            .delivered_branch(&begun.phase, kind, &ask.method, &ask.branch());
+        let (kind, branch) = (carrier(&ask.method), ask.branch());
+        let note = DeliveryNote::of_branch(&self.context, &begun.phase, kind, &ask.method, branch);
+        outlet.send(&text, &note, self.patience()).await?;
         let patience = self.context.limits().response_timeout;
         match tokio::time::timeout(patience, answer).await {
             Ok(Ok(answer)) => Ok(Some(answer)),

@@ -1,6 +1,6 @@
 //! What a result looks like: which response of an item is chosen, and how it is filled in.
 
-use proofhouse_oatf::{ResponseEntry, select_response};
+use proofhouse_oatf::ResponseEntry;
 use serde_json::{Map, Value, json};
 
 use super::content::ContentKind;
@@ -21,7 +21,7 @@ pub(super) enum Built {
 impl McpServerService {
     /// The result of using an item, as far as no generation is needed.
     pub(super) fn build(&self, kind: ContentKind, item: &SurfaceItem, view: &Value) -> Built {
-        let entry = choose(item, view);
+        let entry = self.choose(kind, item, view);
         let resolve = |value: &Value| self.resolved(value, view);
         let result = match kind {
             ContentKind::Tool => tool_result(
@@ -55,6 +55,34 @@ impl McpServerService {
                 otherwise: result,
             },
             None => Built::Ready(result),
+        }
+    }
+
+    /// The response that answers a request.
+    pub(super) fn choose<'i>(
+        &self,
+        kind: ContentKind,
+        item: &'i SurfaceItem,
+        view: &Value,
+    ) -> Option<&'i ResponseEntry> {
+        self.context
+            .select(kind.method().as_str(), &item.responses, view)
+    }
+
+    /// The branch of an item that answers a request; `null` when there is none.
+    pub(super) fn chosen_branch(
+        &self,
+        kind: ContentKind,
+        item: &SurfaceItem,
+        view: &Value,
+    ) -> Value {
+        match (self.choose(kind, item, view), &item.content) {
+            (Some(entry), _) if entry.content.is_some() || item.content.is_none() => {
+                branches::of_entry(entry)
+            }
+            (_, Some(content)) => json!({"content": content}),
+            (Some(entry), None) => branches::of_entry(entry),
+            (None, None) => Value::Null,
         }
     }
 
@@ -94,23 +122,6 @@ impl McpServerService {
         } else {
             value.clone()
         }
-    }
-}
-
-/// The response that answers a request.
-pub(super) fn choose<'i>(item: &'i SurfaceItem, view: &Value) -> Option<&'i ResponseEntry> {
-    select_response(&item.responses, view)
-}
-
-/// The branch of an item that answers a request; `null` when there is none.
-pub(super) fn chosen_branch(item: &SurfaceItem, view: &Value) -> Value {
-    match (choose(item, view), &item.content) {
-        (Some(entry), _) if entry.content.is_some() || item.content.is_none() => {
-            branches::of_entry(entry)
-        }
-        (_, Some(content)) => json!({"content": content}),
-        (Some(entry), None) => branches::of_entry(entry),
-        (None, None) => Value::Null,
     }
 }
 

@@ -20,6 +20,7 @@ use super::rounds::Rounds;
 use super::streams::STANDALONE;
 use super::surface::OfferedSurface;
 use crate::branches::of_message;
+use crate::delivery_note::DeliveryNote;
 use crate::phases::{PhaseEntry, PhaseView};
 use crate::{ActorContext, CarrierKind};
 
@@ -231,10 +232,12 @@ impl McpServerService {
 
     async fn tell_everyone(&self, phase: &Arc<PhaseView>, method: &str, params: &Value) -> bool {
         let mut reached = false;
+        let (kind, branch) = (CarrierKind::Notification, of_message(method, Some(params)));
+        let note = DeliveryNote::of_branch(&self.context, phase, kind, method, branch);
         let bare = (!params.is_null()).then_some(params);
         let text = rpc::notification(method, bare).to_string();
         for peer in self.audience(method, params) {
-            reached |= self.tell(&peer, &text).await;
+            reached |= self.tell(&peer, &text, &note).await;
         }
         let listeners: Vec<ChangeListener> = lock(&self.listeners)
             .iter()
@@ -244,14 +247,12 @@ impl McpServerService {
         for listener in listeners {
             let params = tag_params(params, &listener.subscription);
             let text = rpc::notification(method, Some(&params)).to_string();
-            let told = listener.outlet.tell(&text, self.patience()).await;
+            let told = listener.outlet.tell(&text, &note, self.patience()).await;
             reached |= told.is_ok();
         }
         if reached {
             self.context
                 .sent(phase, method, Direction::Response, params, None);
-            let (kind, branch) = (CarrierKind::Notification, of_message(method, Some(params)));
-            self.context.delivered_branch(phase, kind, method, &branch);
         }
         reached
     }
@@ -259,6 +260,8 @@ impl McpServerService {
     /// A request of the server's own accord, to every client.
     async fn request(&self, phase: &Arc<PhaseView>, method: &str, params: &Value) {
         let mut reached = false;
+        let (kind, branch) = (carrier(method), of_message(method, Some(params)));
+        let note = DeliveryNote::of_branch(&self.context, phase, kind, method, branch);
         let bare = (!params.is_null()).then_some(params);
         for peer in self.ready() {
             let Some((id, _)) = peer.ask(method) else {
@@ -267,7 +270,7 @@ impl McpServerService {
                 continue;
             };
             let text = rpc::request(&json!(id), method, bare).to_string();
-            reached |= self.tell(&peer, &text).await;
+            reached |= self.tell(&peer, &text, &note).await;
         }
         let listeners = lock(&self.listeners).clone();
         for (position, listener) in listeners.iter().enumerate() {
@@ -276,14 +279,12 @@ impl McpServerService {
             ));
             let id = json!(format!("violation-{}", position + 1));
             let text = rpc::request(&id, method, bare).to_string();
-            let told = listener.outlet.tell(&text, self.patience()).await;
+            let told = listener.outlet.tell(&text, &note, self.patience()).await;
             reached |= told.is_ok();
         }
         if reached {
             self.context
                 .sent(phase, method, Direction::Request, params, None);
-            let (kind, branch) = (carrier(method), of_message(method, Some(params)));
-            self.context.delivered_branch(phase, kind, method, &branch);
         } else {
             self.undelivered(method);
         }
@@ -311,7 +312,7 @@ impl McpServerService {
     }
 
     /// Says something to a client that belongs to no call of its.
-    async fn tell(&self, peer: &Arc<McpPeer>, text: &str) -> bool {
+    async fn tell(&self, peer: &Arc<McpPeer>, text: &str, note: &DeliveryNote) -> bool {
         let outlet = match &peer.lines {
             Some(lines) => MessageOutlet::Lines(Arc::clone(lines)),
             None => MessageOutlet::Stream {
@@ -319,7 +320,7 @@ impl McpServerService {
                 number: STANDALONE,
             },
         };
-        outlet.tell(text, self.patience()).await.is_ok()
+        outlet.tell(text, note, self.patience()).await.is_ok()
     }
 
     fn undelivered(&self, method: &str) {

@@ -20,6 +20,7 @@ use super::outlet::{MessageOutlet, StdoutLines};
 use super::peer::McpPeer;
 use super::service::McpServerService;
 use crate::UnseenKind;
+use crate::delivery_note::DeliveryNote;
 
 /// Serves one client until it is gone or the run is over.
 pub(super) async fn serve(
@@ -89,7 +90,8 @@ pub(super) async fn serve(
 async fn say(service: &McpServerService, lines: &Arc<StdoutLines>, text: &str) {
     let outlet = MessageOutlet::Lines(Arc::clone(lines));
     // A client that is gone is noticed by the reader.
-    let _ = outlet.send(text, service.patience()).await;
+    let nothing = DeliveryNote::default();
+    let _ = outlet.send(text, &nothing, service.patience()).await;
 }
 
 async fn take_batch(
@@ -120,8 +122,8 @@ async fn take_batch(
     let is_ready = batch.is_ready();
     let (background, outlet) = (Arc::clone(service), MessageOutlet::Lines(Arc::clone(lines)));
     let answering = async move {
-        let (text, advances) = background.answer_batch(batch, &outlet).await;
-        let _ = outlet.send(&text, background.patience()).await;
+        let (text, note, advances) = background.answer_batch(batch, &outlet).await;
+        let _ = outlet.send(&text, &note, background.patience()).await;
         drop(advances);
     };
     if is_ready {

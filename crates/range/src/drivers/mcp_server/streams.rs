@@ -8,6 +8,8 @@ use proofhouse_wire::server::StreamWriter;
 use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::sync::lock;
 
+use crate::delivery_note::DeliveryNote;
+
 /// The stream that a client opens with GET, for what belongs to no call.
 pub(super) const STANDALONE: u64 = 0;
 
@@ -37,9 +39,18 @@ struct ServerStream {
     last: u64,
     /// The number of the last event that was written to someone.
     written: u64,
-    kept: VecDeque<(u64, String)>,
+    kept: VecDeque<KeptEvent>,
     writer: Option<StreamWriter>,
     ended: bool,
+}
+
+/// An event that a client may still want.
+#[derive(Debug)]
+struct KeptEvent {
+    number: u64,
+    text: String,
+    /// What it carries.
+    note: DeliveryNote,
 }
 
 impl Streams {
@@ -77,9 +88,13 @@ impl Streams {
             let _ = writer.try_write(priming(number));
         }
         let after = after.unwrap_or(stream.written);
-        for (event, text) in &stream.kept {
-            if *event > after && writer.try_write(text.clone()).is_ok() {
-                stream.written = stream.written.max(*event);
+        for KeptEvent { number, text, note } in &stream.kept {
+            if *number > after
+                && writer
+                    .try_write_watched(text.clone(), note.handed_over())
+                    .is_ok()
+            {
+                stream.written = stream.written.max(*number);
             }
         }
         // The writer of an ended stream is dropped here, which ends the response.
@@ -88,7 +103,12 @@ impl Streams {
     }
 
     /// Adds an event. Returns its text, and who it is to be written to, if anyone listens.
-    pub(super) fn push(&self, number: u64, data: &str) -> (String, Option<StreamWriter>) {
+    pub(super) fn push(
+        &self,
+        number: u64,
+        data: &str,
+        note: &DeliveryNote,
+    ) -> (String, Option<StreamWriter>) {
         let mut inner = self.lock();
         let stream = inner.all.entry(number).or_default();
         stream.last += 1;
@@ -105,7 +125,11 @@ impl Streams {
             stream.written = stream.last;
         }
         let last = stream.last;
-        stream.kept.push_back((last, text.clone()));
+        stream.kept.push_back(KeptEvent {
+            number: last,
+            text: text.clone(),
+            note: note.clone(),
+        });
         inner.bytes += text.len();
         inner.forget(number);
         (text, writer)
@@ -155,11 +179,8 @@ impl StreamTable {
             let oldest = calls().find(|(_, stream)| stream.ended).or(calls().next());
             let Some((&number, _)) = oldest else { return };
             if let Some(stream) = self.all.remove(&number) {
-                self.bytes -= stream
-                    .kept
-                    .iter()
-                    .map(|(_, text)| text.len())
-                    .sum::<usize>();
+                let texts = stream.kept.iter().map(|event| event.text.len());
+                self.bytes -= texts.sum::<usize>();
             }
         }
     }
@@ -168,16 +189,16 @@ impl StreamTable {
     fn forget(&mut self, number: u64) {
         if let Some(stream) = self.all.get_mut(&number)
             && stream.kept.len() > MAX_EVENTS
-            && let Some((_, text)) = stream.kept.pop_front()
+            && let Some(event) = stream.kept.pop_front()
         {
-            self.bytes -= text.len();
+            self.bytes -= event.text.len();
         }
         while self.bytes > MAX_BYTES {
             let oldest = self.all.values_mut().find(|stream| !stream.kept.is_empty());
-            let Some((_, text)) = oldest.and_then(|stream| stream.kept.pop_front()) else {
+            let Some(event) = oldest.and_then(|stream| stream.kept.pop_front()) else {
                 return;
             };
-            self.bytes -= text.len();
+            self.bytes -= event.text.len();
         }
     }
 }
@@ -209,14 +230,18 @@ mod tests {
             let (writer, _body) = stream();
             let number = streams.open(writer, true);
             for _ in 0..100 {
-                streams.push(number, &"x".repeat(1000));
+                streams.push(number, &"x".repeat(1000), &DeliveryNote::default());
             }
-            streams.push(number, &"x".repeat(MAX_BYTES + 1));
+            let large = "x".repeat(MAX_BYTES + 1);
+            streams.push(number, &large, &DeliveryNote::default());
         }
         let inner = streams.lock();
         assert!(inner.all.len() <= MAX_STREAMS && inner.bytes <= MAX_BYTES);
         let kept = inner.all.values().flat_map(|stream| &stream.kept);
-        assert_eq!(inner.bytes, kept.map(|(_, text)| text.len()).sum::<usize>());
+        assert_eq!(
+            inner.bytes,
+            kept.map(|event| event.text.len()).sum::<usize>()
+        );
     }
 
     #[test]
