@@ -78,7 +78,7 @@ fn namespace(api: &Api, caller: &Caller, request: &TaskRequest) -> Result<String
 }
 
 /// Says something to a task, and returns the number of the delivery.
-pub(super) async fn say(
+pub(crate) async fn say(
     api: &Api,
     caller: &Caller,
     task: &str,
@@ -233,20 +233,46 @@ async fn has_spoken(api: &Api, caller: &Caller, task: &str) -> Result<bool, Prob
     }
 }
 
+/// Who wants something of a task, and why; it is kept with the command and noted in the audit log.
+fn about(caller: &Caller, reason: Option<String>) -> Value {
+    if let Some(reason) = &reason {
+        caller.note().detail("reason", reason.as_str().into());
+    }
+    json!({"by": caller.key, "person": caller.person(), "reason": reason})
+}
+
 /// Stops what a task is doing.
-pub(super) async fn interrupt(api: &Api, caller: &Caller, task: &str) -> Result<(), Problem> {
+pub(crate) async fn interrupt(
+    api: &Api,
+    caller: &Caller,
+    task: &str,
+    reason: Option<String>,
+) -> Result<(), Problem> {
     api.seen_by(caller).task(task).await?;
-    Ok(api.running_engine()?.interrupt(task).await?)
+    let about = about(caller, reason);
+    Ok(api.running_engine()?.interrupt_by(task, about).await?)
 }
 
 /// Ends a task.
-pub(crate) async fn cancel(api: &Api, caller: &Caller, task: &str) -> Result<(), Problem> {
+pub(crate) async fn cancel(
+    api: &Api,
+    caller: &Caller,
+    task: &str,
+    reason: Option<String>,
+) -> Result<(), Problem> {
     api.seen_by(caller).task(task).await?;
-    Ok(api.running_engine()?.cancel(task).await?)
+    let about = about(caller, reason);
+    Ok(api.running_engine()?.cancel_by(task, about).await?)
 }
 
 /// Routes an event again, and returns the number of the attempt.
-pub(super) async fn replay(api: &Api, caller: &Caller, event: i64) -> Result<i64, Problem> {
+pub(crate) async fn replay(
+    api: &Api,
+    caller: &Caller,
+    event: i64,
+    reason: Option<String>,
+) -> Result<i64, Problem> {
+    about(caller, reason);
     api.seen_by(caller).replayable(event).await?;
     Ok(api.running_engine()?.replay(event).await?)
 }
