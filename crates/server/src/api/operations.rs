@@ -13,6 +13,8 @@ use crate::problem::Problem;
 const MAX_MESSAGE: usize = 256 << 10;
 /// The longest name of a person.
 const MAX_USER: usize = 200;
+/// The most characters of a reason in the audit log.
+const MAX_NOTED_REASON: usize = 1_000;
 /// Deliveries that are looked through for what a caller said to a task.
 const MAX_LOOKED_THROUGH: usize = 20_000;
 /// Deliveries of a page.
@@ -122,6 +124,7 @@ pub(crate) async fn decide(
     note.detail("review", review.into());
     note.detail("approve", answer.approve.into());
     let reason = checked_message(answer.reason)?;
+    note_reason(caller, reason.as_deref());
     if answer
         .user
         .as_ref()
@@ -233,11 +236,17 @@ async fn has_spoken(api: &Api, caller: &Caller, task: &str) -> Result<bool, Prob
     }
 }
 
+/// Notes in the audit log why somebody does something.
+fn note_reason(caller: &Caller, reason: Option<&str>) {
+    if let Some(reason) = reason {
+        let reason: String = reason.chars().take(MAX_NOTED_REASON).collect();
+        caller.note().detail("reason", reason.into());
+    }
+}
+
 /// Who wants something of a task, and why; it is kept with the command and noted in the audit log.
 fn about(caller: &Caller, reason: Option<String>) -> Value {
-    if let Some(reason) = &reason {
-        caller.note().detail("reason", reason.as_str().into());
-    }
+    note_reason(caller, reason.as_deref());
     json!({"by": caller.key, "person": caller.person(), "reason": reason})
 }
 
@@ -272,7 +281,7 @@ pub(crate) async fn replay(
     event: i64,
     reason: Option<String>,
 ) -> Result<i64, Problem> {
-    about(caller, reason);
+    note_reason(caller, reason.as_deref());
     api.seen_by(caller).replayable(event).await?;
     Ok(api.running_engine()?.replay(event).await?)
 }

@@ -101,6 +101,8 @@ pub(super) struct Page {
     live: Option<String>,
     /// How often the browser loads it again without a script, in seconds.
     refresh: Option<u32>,
+    /// The address of a page that keeps itself up to date.
+    here: String,
 }
 
 /// What pages with the script may do: run what this server has, and ask this server.
@@ -117,6 +119,7 @@ impl Page {
             leads_to: None,
             live: None,
             refresh: None,
+            here: String::new(),
         }
     }
 
@@ -134,8 +137,9 @@ impl Page {
 
     /// The same page, which keeps itself up to date: by what it hears from this address, or, without scripts, by being loaded
     /// again every so many seconds if somebody wants that.
-    pub(super) fn live(mut self, address: String, refresh: Option<u32>) -> Self {
+    pub(super) fn live(mut self, address: String, here: String, refresh: Option<u32>) -> Self {
         self.live = Some(address);
+        self.here = here;
         self.refresh = refresh;
         self
     }
@@ -182,7 +186,7 @@ impl Page {
                     }
                     main #main data-live=[self.live.as_deref()] {
                         h1 { (self.title) }
-                        @if self.live.is_some() { (freshness(self.refresh)) }
+                        @if self.live.is_some() { (freshness(&self.here, self.refresh)) }
                         (self.body)
                     }
                 }
@@ -194,14 +198,18 @@ impl Page {
 }
 
 /// How fresh a page is, and what there is to do about it.
-fn freshness(refresh: Option<u32>) -> Markup {
+fn freshness(here: &str, refresh: Option<u32>) -> Markup {
+    let next = if here.contains('?') { '&' } else { '?' };
     html! {
         p.freshness {
             @if let Some(seconds) = refresh {
-                "Loaded again every " (seconds) " seconds. " a href="?" { "Stop" }
+                "Loaded again every " (seconds) " seconds. " a href=(here) { "Stop" }
             } @else {
                 span #live role="status" {}
-                noscript { "This page does not update by itself. " a href="" { "Load again" } " · " a href="?refresh=15" { "Every 15 seconds" } }
+                noscript {
+                    "This page does not update by itself. " a href=(here) { "Load again" } " · "
+                    a href={ (here) (next) "refresh=15" } { "Every 15 seconds" }
+                }
             }
         }
     }

@@ -101,7 +101,9 @@ async fn list_page(
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
     let address = query.path("/dashboard/live/tasks", &more);
-    Ok(Page::new("Tasks", body).live(address, query.refresh()))
+    let after = query.after.as_deref().map(|after| ("after", after));
+    let here = query.path("/dashboard", after.as_slice());
+    Ok(Page::new("Tasks", body).live(address, here, query.refresh()))
 }
 
 fn row(task: &TaskRecord, status: TaskStatus) -> Vec<Markup> {
@@ -196,7 +198,7 @@ async fn show_page(
     let seen = encoded(&[("seen", &live::task_mark(&task, &deliveries))]);
     let address = format!("{}?{seen}", href("/dashboard/live/tasks", &id));
     let refresh = query.refresh.filter(|seconds| (5..=300).contains(seconds));
-    Ok(Page::new(format!("Task {id}"), body).live(address, refresh))
+    Ok(Page::new(format!("Task {id}"), body).live(address, place, refresh))
 }
 
 /// Why a task is in its state, as far as that is not seen at once.
