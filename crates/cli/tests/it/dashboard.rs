@@ -49,7 +49,7 @@ namespace: depot
 name: porter
 description: Weighs.
 prompt: You weigh.
-capabilities: {scale: {}}
+capabilities: {scale: '*'}
 "#;
 
 fn comment(text: &str, repository: &str) -> Value {

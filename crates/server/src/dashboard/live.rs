@@ -212,7 +212,11 @@ impl LiveReader {
                 let mark = self.page.mark(&self.api, &self.caller).await.ok()?;
                 if mark != self.seen {
                     self.seen = mark;
-                    let event = Event::default().event("changed").id(&self.seen).data("");
+                    // Browsers do not tell of an event without data.
+                    let event = Event::default()
+                        .event("changed")
+                        .id(&self.seen)
+                        .data("changed");
                     return Some((Ok(event), self));
                 }
             }

@@ -270,14 +270,12 @@ impl TimelineMaker<'_> {
 
 /// What a result says, in short.
 pub(super) fn said(result: &Value) -> String {
-    let texts = [
-        result.as_str(),
-        result["error"].as_str(),
-        result["error"]["message"].as_str(),
-        result["message"].as_str(),
-    ];
-    let text = texts.into_iter().flatten().next();
-    text.map_or_else(|| result.to_string(), str::to_owned)
+    let (code, message) = (result["error"].as_str(), result["message"].as_str());
+    match (result.as_str(), code, message) {
+        (Some(text), _, _) | (None, Some(text), None) | (None, None, Some(text)) => text.to_owned(),
+        (None, Some(code), Some(message)) => format!("{code}: {message}"),
+        (None, None, None) => result.to_string(),
+    }
 }
 
 pub(super) fn cut(text: &str) -> String {
