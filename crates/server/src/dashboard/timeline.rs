@@ -368,7 +368,7 @@ pub(super) fn shown(spans: &[TimelineSpan]) -> Markup {
                     @if span.is_bad { " " span class="badge tone-bad" { "✕ problem" } }
                     @if span.is_open { " " span class="badge tone-ask" { "now" } }
                 },
-                html! { (duration(span.ms())) },
+                html! { span.time { (duration(span.ms())) } },
                 html! {
                     @if let Some((prompt, completion)) = span.tokens {
                         (prompt) " in, " (completion) " out"
@@ -385,7 +385,7 @@ pub(super) fn shown(spans: &[TimelineSpan]) -> Markup {
         })
         .collect();
     let headings = ["What", "Which", "Took", "Tokens", "When"];
-    table("Timeline", &headings, &rows)
+    table("What took how long", &headings, &rows)
 }
 
 #[cfg(test)]
