@@ -120,9 +120,12 @@ pub(super) fn narrowed(filter: TaskFilter, choice: &str, limit: Duration) -> Opt
 
 /// How long tasks have waited, by their ids.
 pub(super) fn waited(waits: Vec<TaskWait>) -> HashMap<String, Duration> {
-    let ms = |wait: &TaskWait| Duration::from_millis(wait.waited_ms.max(0).unsigned_abs());
-    let pairs = waits.into_iter();
-    pairs.map(|wait| (wait.task.clone(), ms(&wait))).collect()
+    let waits = waits.into_iter();
+    let pairs = waits.map(|wait| {
+        let ms = wait.waited_ms.max(0).unsigned_abs();
+        (wait.task, Duration::from_millis(ms))
+    });
+    pairs.collect()
 }
 
 #[cfg(test)]
