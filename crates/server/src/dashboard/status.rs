@@ -8,7 +8,7 @@ use proofhouse_store::model::{TaskFilter, TaskRecord, TaskState, TaskWait};
 
 /// What a task is up to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TaskStatus {
+pub(super) enum TaskCondition {
     /// Somebody works on it.
     Running,
     /// It has something to do, and its turn will come.
@@ -30,19 +30,19 @@ pub(super) enum TaskStatus {
 }
 
 /// Each with its word, its tone and a sign for those who do not see the tone: one row each.
-const WORDS: [(TaskStatus, &str, &str, &str); 9] = [
-    (TaskStatus::Running, "running", "busy", "▶"),
-    (TaskStatus::Queued, "queued", "busy", "…"),
-    (TaskStatus::Stuck, "stuck", "bad", "▲"),
-    (TaskStatus::NeedsApproval, "needs approval", "ask", "?"),
-    (TaskStatus::Failed, "failed", "bad", "✕"),
-    (TaskStatus::Idle, "idle", "calm", "○"),
-    (TaskStatus::Interrupted, "interrupted", "ask", "‖"),
-    (TaskStatus::Ended, "ended", "calm", "●"),
-    (TaskStatus::Broken, "ended by a problem", "bad", "✕"),
+const WORDS: [(TaskCondition, &str, &str, &str); 9] = [
+    (TaskCondition::Running, "running", "busy", "▶"),
+    (TaskCondition::Queued, "queued", "busy", "…"),
+    (TaskCondition::Stuck, "stuck", "bad", "▲"),
+    (TaskCondition::NeedsApproval, "needs approval", "ask", "?"),
+    (TaskCondition::Failed, "failed", "bad", "✕"),
+    (TaskCondition::Idle, "idle", "calm", "○"),
+    (TaskCondition::Interrupted, "interrupted", "ask", "‖"),
+    (TaskCondition::Ended, "ended", "calm", "●"),
+    (TaskCondition::Broken, "ended by a problem", "bad", "✕"),
 ];
 
-impl TaskStatus {
+impl TaskCondition {
     /// What a task is up to that has had something to do for so long while nobody works on it.
     pub(super) fn of(task: &TaskRecord, waited: Option<Duration>, limit: Duration) -> Self {
         let detail = |name: &str| task.detail.as_ref().and_then(|detail| detail.get(name));
@@ -84,14 +84,14 @@ impl TaskStatus {
 }
 
 /// What a list can be narrowed down to: one row each.
-pub(super) const CHOICES: [(&str, TaskStatus); 7] = [
-    ("running", TaskStatus::Running),
-    ("needs-approval", TaskStatus::NeedsApproval),
-    ("stuck", TaskStatus::Stuck),
-    ("failed", TaskStatus::Failed),
-    ("idle", TaskStatus::Idle),
-    ("interrupted", TaskStatus::Interrupted),
-    ("ended", TaskStatus::Ended),
+pub(super) const CHOICES: [(&str, TaskCondition); 7] = [
+    ("running", TaskCondition::Running),
+    ("needs-approval", TaskCondition::NeedsApproval),
+    ("stuck", TaskCondition::Stuck),
+    ("failed", TaskCondition::Failed),
+    ("idle", TaskCondition::Idle),
+    ("interrupted", TaskCondition::Interrupted),
+    ("ended", TaskCondition::Ended),
 ];
 
 /// Narrows a filter down to what a choice says; nothing if there is no such choice.
@@ -102,16 +102,16 @@ pub(super) fn narrowed(filter: TaskFilter, choice: &str, limit: Duration) -> Opt
         ..filter.clone()
     };
     Some(match status {
-        TaskStatus::Running | TaskStatus::Queued => in_state(TaskState::Running),
-        TaskStatus::NeedsApproval => in_state(TaskState::Waiting),
-        TaskStatus::Idle => in_state(TaskState::Idle),
-        TaskStatus::Interrupted => in_state(TaskState::Interrupted),
-        TaskStatus::Ended | TaskStatus::Broken => in_state(TaskState::Ended),
-        TaskStatus::Failed => TaskFilter {
+        TaskCondition::Running | TaskCondition::Queued => in_state(TaskState::Running),
+        TaskCondition::NeedsApproval => in_state(TaskState::Waiting),
+        TaskCondition::Idle => in_state(TaskState::Idle),
+        TaskCondition::Interrupted => in_state(TaskState::Interrupted),
+        TaskCondition::Ended | TaskCondition::Broken => in_state(TaskState::Ended),
+        TaskCondition::Failed => TaskFilter {
             failed: true,
             ..filter
         },
-        TaskStatus::Stuck => TaskFilter {
+        TaskCondition::Stuck => TaskFilter {
             stuck_ms: Some(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)),
             ..filter
         },
@@ -159,39 +159,39 @@ mod tests {
             Some(Duration::from_secs(61)),
         );
         let cases = [
-            (TaskState::Idle, json!({}), None, TaskStatus::Idle),
-            (TaskState::Idle, json!({}), short, TaskStatus::Queued),
-            (TaskState::Idle, json!({}), long, TaskStatus::Stuck),
+            (TaskState::Idle, json!({}), None, TaskCondition::Idle),
+            (TaskState::Idle, json!({}), short, TaskCondition::Queued),
+            (TaskState::Idle, json!({}), long, TaskCondition::Stuck),
             (
                 TaskState::Idle,
                 json!({"failed": "x"}),
                 None,
-                TaskStatus::Failed,
+                TaskCondition::Failed,
             ),
-            (TaskState::Running, json!({}), None, TaskStatus::Running),
-            (TaskState::Running, json!({}), long, TaskStatus::Stuck),
+            (TaskState::Running, json!({}), None, TaskCondition::Running),
+            (TaskState::Running, json!({}), long, TaskCondition::Stuck),
             (
                 TaskState::Waiting,
                 json!({}),
                 None,
-                TaskStatus::NeedsApproval,
+                TaskCondition::NeedsApproval,
             ),
-            (TaskState::Waiting, json!({}), long, TaskStatus::Stuck),
+            (TaskState::Waiting, json!({}), long, TaskCondition::Stuck),
             (
                 TaskState::Ended,
                 json!({"end": {"reason": "cancelled"}}),
                 long,
-                TaskStatus::Ended,
+                TaskCondition::Ended,
             ),
             (
                 TaskState::Ended,
                 json!({"end": {"reason": "model_error"}}),
                 None,
-                TaskStatus::Broken,
+                TaskCondition::Broken,
             ),
         ];
         for (state, detail, waited, wanted) in cases {
-            let seen = TaskStatus::of(&task(state, detail.clone()), waited, limit);
+            let seen = TaskCondition::of(&task(state, detail.clone()), waited, limit);
             assert_eq!(seen, wanted, "{state} {detail} {waited:?}");
         }
         let mut words: Vec<&str> = WORDS.iter().map(|(status, ..)| status.word()).collect();

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::filters::{TaskQuery, encoded};
 use super::page::{Page, badge, href, json, link, older, table};
-use super::status::{TaskStatus, waited};
+use super::status::{TaskCondition, waited};
 use super::timeline::{self, TimelineSpan};
 use super::{actions, admitted, live, page_of};
 use crate::api::{Api, Caller, Path, Query, ReviewAnswerView, answers, moment, store_problem};
@@ -44,8 +44,8 @@ pub(super) struct FoundTasks {
 }
 
 impl FoundTasks {
-    pub(super) fn status(&self, task: &TaskRecord) -> TaskStatus {
-        TaskStatus::of(task, self.waited.get(&task.id).copied(), self.limit)
+    pub(super) fn status(&self, task: &TaskRecord) -> TaskCondition {
+        TaskCondition::of(task, self.waited.get(&task.id).copied(), self.limit)
     }
 }
 
@@ -106,7 +106,7 @@ async fn list_page(
     Ok(Page::new("Tasks", body).live(address, here, query.refresh()))
 }
 
-fn row(task: &TaskRecord, status: TaskStatus) -> Vec<Markup> {
+fn row(task: &TaskRecord, status: TaskCondition) -> Vec<Markup> {
     vec![
         link("/dashboard/tasks", &task.id),
         html! { (task.agent_namespace) "/" (task.agent_name) },
@@ -153,7 +153,7 @@ async fn show_page(
     let waits = api.store.task_waits(vec![id.clone()]).await;
     let waits = waited(waits.map_err(store_problem)?);
     let now = api.store.now().await.map_err(store_problem)?;
-    let status = TaskStatus::of(&task, waits.get(&id).copied(), api.engine().max_lag());
+    let status = TaskCondition::of(&task, waits.get(&id).copied(), api.engine().max_lag());
     let answered = answers(&deliveries);
     let spans = timeline::spans(&turns, &answered, now);
     let once = random_text().map_err(|error| Problem::unavailable(error.to_string()))?;
