@@ -257,9 +257,9 @@ const pale = () => {
   await page.keyboard.press("Tab");
   check("the keyboard goes on to the button", (await focused(page)).text === "Send", await focused(page));
   await page.keyboard.press("Enter");
-  await page.locator(".said", { hasText: "What is the weather" }).waitFor();
+  await page.locator(".turn.input .said", { hasText: "What is the weather" }).waitFor();
   check("the message is a turn", true);
-  await beside.locator(".said", { hasText: "What is the weather" }).waitFor();
+  await beside.locator(".turn.input .said", { hasText: "What is the weather" }).waitFor();
   check("what is typed stays", (await beside.getByLabel("Message").inputValue()) === "half a sen");
   check("the focus stays", (await focused(beside)).tag === "TEXTAREA", await focused(beside));
   const told = await beside.getByRole("status").innerText();

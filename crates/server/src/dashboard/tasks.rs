@@ -283,7 +283,7 @@ fn delivery_row(delivery: &DeliveryRecord) -> Vec<Markup> {
 /// Why a delivery was kept out, or why somebody wanted what it says.
 fn delivery_reason(delivery: &DeliveryRecord) -> &str {
     let said = delivery.body["about"]["reason"].as_str();
-    delivery.reason.as_deref().or(said).unwrap_or_default()
+    said.or(delivery.reason.as_deref()).unwrap_or_default()
 }
 
 /// A turn for reading: what was said as text, the rest as JSON.
