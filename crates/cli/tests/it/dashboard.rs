@@ -12,6 +12,46 @@ use crate::support::served::{Served, example};
 
 const SECRET: &str = "correct horse battery staple";
 
+/// Two agents: what the one does needs an approval, what the other does always fails.
+const SHOP: &str = r#"
+kind: commonagents.info/v1beta2/tool
+namespace: shop
+name: till
+description: The till.
+actions:
+  - name: refund
+    description: Refund money.
+    parameters: {properties: {amount: {type: number, description: how much}}}
+    execute: {cel: {expression: "{'paid': input.amount}"}}
+---
+kind: commonagents.info/v1beta2/agent
+namespace: shop
+name: clerk
+description: Refunds.
+prompt: You refund.
+capabilities:
+  till:
+    before:
+      - {match: refund, assert: "review('')", error_message: no.}
+---
+kind: commonagents.info/v1beta2/tool
+namespace: depot
+name: scale
+description: A broken scale.
+actions:
+  - name: weigh
+    description: Weigh goods.
+    parameters: {properties: {amount: {type: integer, description: how much}}}
+    execute: {cel: {expression: "{'weight': input.amount / 0}"}}
+---
+kind: commonagents.info/v1beta2/agent
+namespace: depot
+name: porter
+description: Weighs.
+prompt: You weigh.
+capabilities: {scale: '*'}
+"#;
+
 fn comment(text: &str, repository: &str) -> Value {
     json!({
         "action": "created",
@@ -27,6 +67,7 @@ fn busy() -> Served {
     let files = [
         ("github.yaml", manifests.as_str()),
         ("support.yaml", &example("agents/support.yaml")),
+        ("shop.yaml", SHOP),
         (
             "broken.yaml",
             &manifests
@@ -50,7 +91,52 @@ fn busy() -> Served {
         let is_routed = events["events"].as_array().unwrap().len() == 2;
         (inputs.count() == 2 && shown["state"] == "idle" && is_routed).then_some(())
     });
+    work(&served);
     served
+}
+
+/// Tasks for the browser to work on, which another key began: two that wait for an answer, and two that failed alike.
+fn work(served: &Served) {
+    let other = served.new_key(&["--name", "starter", "--role", "admin"]);
+    let begin = |agent: &str, message: &str| {
+        let order = json!({"agent": agent, "message": message});
+        let reply = served.ask_as(&other, "POST", "/v1/tasks", Some(&order));
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json()["id"].as_str().unwrap().to_owned()
+    };
+    let ended = |task: &str, state: &str| {
+        until("task that waits", || {
+            (served.get(&format!("/v1/tasks/{task}"))["state"] == state).then_some(())
+        });
+    };
+    for _ in 0..2 {
+        ended(&begin("clerk", "Refund money, amount: 3"), "waiting");
+        ended(&begin("porter", "Weigh goods, amount: 7"), "idle");
+    }
+}
+
+/// What the audit log has to say about what was done in the browser.
+fn noted(served: &Served) {
+    let page = served.get("/v1/audit?limit=200");
+    let entries = page["entries"].as_array().unwrap();
+    let noted = |action: &str, reason: Option<&str>| {
+        entries.iter().any(|one| {
+            let entry = &one["entry"];
+            let of_session = entry["actor"]["kind"] == "session" && entry["outcome"] == "done";
+            let why = entry["detail"]["reason"].as_str();
+            entry["action"] == action && of_session && (reason.is_none() || why == reason)
+        })
+    };
+    for (action, reason) in [
+        ("task.message", None),
+        ("task.review", Some("the customer is right")),
+        ("task.review", Some("too often")),
+        ("task.interrupt", Some("let me look")),
+        ("task.cancel", Some("not needed")),
+        ("event.replay", Some("sent too early")),
+    ] {
+        assert!(noted(action, reason), "{action} {reason:?}: {page:#}");
+    }
 }
 
 #[test]
@@ -64,4 +150,5 @@ fn a_browser_shows_the_dashboard() {
     let mut child = pipes.stderr(Stdio::piped()).spawn().unwrap();
     writeln!(child.stdin.take().unwrap(), "{}", served.key).unwrap();
     check("dashboard", &child.wait_with_output().unwrap());
+    noted(&served);
 }

@@ -290,7 +290,18 @@ fn forms_of_other_pages_do_nothing() {
     let token_of = |session: &str| form_token(&served.look(session, "/dashboard").text);
     let review = format!("/dashboard/tasks/{task}/reviews/1");
     let cancel = format!("/dashboard/tasks/{task}/cancel");
-    for path in [review.as_str(), &cancel, "/dashboard/sign-out"] {
+    let (say, interrupt) = (
+        format!("/dashboard/tasks/{task}/messages"),
+        format!("/dashboard/tasks/{task}/interrupt"),
+    );
+    for path in [
+        review.as_str(),
+        &cancel,
+        &say,
+        &interrupt,
+        "/dashboard/events/1/replay",
+        "/dashboard/sign-out",
+    ] {
         for form in [
             "answer=approve".to_owned(),
             "answer=approve&form_token=".to_owned(),

@@ -183,10 +183,38 @@ fn no_route_shows_or_changes_what_another_tenant_has() {
         for own in [
             format!("tasks/{their_task}"),
             format!("events/{their_event}"),
+            format!("live/tasks/{their_task}"),
         ] {
             let page = served.look(&session, &format!("/dashboard/{own}"));
             assert_eq!(page.status, 404, "{own}");
         }
+    }
+    // Searching finds nothing of theirs, and forms do nothing to it.
+    let session = crate::support::served::cookie_of(&served.sign_in(papaya));
+    for path in [
+        format!("/dashboard?text={their_task}"),
+        "/dashboard?namespace=mango".to_owned(),
+        "/dashboard?state=needs-approval&agent=mango".to_owned(),
+        "/dashboard/errors".to_owned(),
+    ] {
+        let page = served.look(&session, &path);
+        assert_eq!(page.status, 200, "{path}");
+        let link = format!("/dashboard/tasks/{their_task}");
+        assert!(!page.text.contains(&link), "{path}: {page:?}");
+    }
+    let home = served.look(&session, "/dashboard");
+    let form = format!(
+        "message=hello&form_token={}",
+        crate::support::served::form_token(&home.text)
+    );
+    for path in [
+        format!("/dashboard/tasks/{their_task}/messages"),
+        format!("/dashboard/tasks/{their_task}/interrupt"),
+        format!("/dashboard/tasks/{their_task}/cancel"),
+        format!("/dashboard/events/{their_event}/replay"),
+    ] {
+        let reply = served.post_form(&session, &path, &form);
+        assert_eq!(reply.status, 404, "{path}: {reply:?}");
     }
     // Nothing happened to it, and its own tenant sees it.
     let after = served.ask_as(mango, "GET", &format!("/v1/tasks/{their_task}"), None);

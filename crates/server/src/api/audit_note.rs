@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 const MAX_TEXT: usize = 300;
 
 /// What each request that changes something is called: one row each. Others are called by their method and route.
-const ACTIONS: [(&str, &str, &str); 13] = [
+const ACTIONS: [(&str, &str, &str); 16] = [
     ("POST", "/v1/tasks", "task.begin"),
     ("DELETE", "/v1/tasks/{task}", "task.delete"),
     ("POST", "/v1/tasks/{task}/messages", "task.message"),
@@ -31,6 +31,13 @@ const ACTIONS: [(&str, &str, &str); 13] = [
         "task.review",
     ),
     ("POST", "/dashboard/tasks/{task}/cancel", "task.cancel"),
+    (
+        "POST",
+        "/dashboard/tasks/{task}/interrupt",
+        "task.interrupt",
+    ),
+    ("POST", "/dashboard/tasks/{task}/messages", "task.message"),
+    ("POST", "/dashboard/events/{event}/replay", "event.replay"),
 ];
 
 /// What is known about a request so far; all who answer it share one.

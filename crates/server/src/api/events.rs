@@ -130,6 +130,6 @@ pub(super) async fn replay(
     May(caller, _): May<ReplayEvents>,
     Path(event): Path<i64>,
 ) -> Result<(StatusCode, Json<EventReplayed>), Problem> {
-    let attempt = operations::replay(&api, &caller, event).await?;
+    let attempt = operations::replay(&api, &caller, event, None).await?;
     Ok((StatusCode::ACCEPTED, Json(EventReplayed { attempt })))
 }

@@ -34,12 +34,13 @@ pub(crate) use audit_note::AuditNote;
 pub(crate) use caller::{COOKIE, Caller, cookie, recognise, signed_in};
 pub use description::description;
 pub(crate) use extract::{JsonBody, Path, Query, whole};
-pub(crate) use operations::{ReviewAnswer, cancel, decide};
-pub(crate) use review_answers::answers;
+pub(crate) use operations::{ReviewAnswer, cancel, decide, interrupt, replay, say};
+pub(crate) use review_answers::{ReviewAnswerView, answers};
 pub(crate) use sessions::{
     LIFETIME, SessionOwner, SignedInPerson, begin as begin_session, form_token, is_form_token,
 };
 pub use stream_budget::StreamLimits;
+pub(crate) use stream_budget::StreamPermit;
 pub(crate) use views::{
     EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };

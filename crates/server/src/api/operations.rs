@@ -13,6 +13,8 @@ use crate::problem::Problem;
 const MAX_MESSAGE: usize = 256 << 10;
 /// The longest name of a person.
 const MAX_USER: usize = 200;
+/// The most characters of a reason in the audit log.
+const MAX_NOTED_REASON: usize = 1_000;
 /// Deliveries that are looked through for what a caller said to a task.
 const MAX_LOOKED_THROUGH: usize = 20_000;
 /// Deliveries of a page.
@@ -78,7 +80,7 @@ fn namespace(api: &Api, caller: &Caller, request: &TaskRequest) -> Result<String
 }
 
 /// Says something to a task, and returns the number of the delivery.
-pub(super) async fn say(
+pub(crate) async fn say(
     api: &Api,
     caller: &Caller,
     task: &str,
@@ -122,6 +124,7 @@ pub(crate) async fn decide(
     note.detail("review", review.into());
     note.detail("approve", answer.approve.into());
     let reason = checked_message(answer.reason)?;
+    note_reason(caller, reason.as_deref());
     if answer
         .user
         .as_ref()
@@ -233,20 +236,52 @@ async fn has_spoken(api: &Api, caller: &Caller, task: &str) -> Result<bool, Prob
     }
 }
 
+/// Notes in the audit log why somebody does something.
+fn note_reason(caller: &Caller, reason: Option<&str>) {
+    if let Some(reason) = reason {
+        let reason: String = reason.chars().take(MAX_NOTED_REASON).collect();
+        caller.note().detail("reason", reason.into());
+    }
+}
+
+/// Who wants something of a task, and why; it is kept with the command and noted in the audit log.
+fn about(caller: &Caller, reason: Option<String>) -> Value {
+    note_reason(caller, reason.as_deref());
+    json!({"by": caller.key, "person": caller.person(), "reason": reason})
+}
+
 /// Stops what a task is doing.
-pub(super) async fn interrupt(api: &Api, caller: &Caller, task: &str) -> Result<(), Problem> {
+pub(crate) async fn interrupt(
+    api: &Api,
+    caller: &Caller,
+    task: &str,
+    reason: Option<String>,
+) -> Result<(), Problem> {
     api.seen_by(caller).task(task).await?;
-    Ok(api.running_engine()?.interrupt(task).await?)
+    let about = about(caller, reason);
+    Ok(api.running_engine()?.interrupt_by(task, about).await?)
 }
 
 /// Ends a task.
-pub(crate) async fn cancel(api: &Api, caller: &Caller, task: &str) -> Result<(), Problem> {
+pub(crate) async fn cancel(
+    api: &Api,
+    caller: &Caller,
+    task: &str,
+    reason: Option<String>,
+) -> Result<(), Problem> {
     api.seen_by(caller).task(task).await?;
-    Ok(api.running_engine()?.cancel(task).await?)
+    let about = about(caller, reason);
+    Ok(api.running_engine()?.cancel_by(task, about).await?)
 }
 
 /// Routes an event again, and returns the number of the attempt.
-pub(super) async fn replay(api: &Api, caller: &Caller, event: i64) -> Result<i64, Problem> {
+pub(crate) async fn replay(
+    api: &Api,
+    caller: &Caller,
+    event: i64,
+    reason: Option<String>,
+) -> Result<i64, Problem> {
+    note_reason(caller, reason.as_deref());
     api.seen_by(caller).replayable(event).await?;
     Ok(api.running_engine()?.replay(event).await?)
 }

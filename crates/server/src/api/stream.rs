@@ -160,19 +160,9 @@ impl StreamReader {
         if self.checked.elapsed() < CHECK {
             return true;
         }
-        let hash = self.caller.hash();
         let streams = &self.api.streams;
-        // Many streams of one key ask once.
-        let found = if streams.is_believed(&hash) {
-            Ok(())
-        } else {
-            self.caller.is_still_let_in(&self.api).await
-        };
-        match found {
+        match streams.let_in(&self.api, &self.caller).await {
             Ok(()) => {
-                if !hash.is_empty() && !streams.is_believed(&hash) {
-                    streams.believe(&hash);
-                }
                 self.checked = Instant::now();
                 true
             }

@@ -9,8 +9,10 @@ use proofhouse_wire::sync::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use super::{Api, Caller};
 use crate::connection_limiter::ConnectionLimits;
 use crate::peer;
+use crate::problem::Problem;
 
 /// Bytes that are read for one reader at a time; a single turn may be larger.
 pub(super) const READER_BYTES: usize = 256 << 10;
@@ -91,7 +93,7 @@ impl StreamBudget {
     }
 
     /// Admits a stream, if there is room.
-    pub(super) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Option<StreamPermit> {
+    pub(crate) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Option<StreamPermit> {
         let peer = address.map(peer::of);
         let mut open = lock(&self.open);
         let of_peer = peer.and_then(|peer| open.of.get(&peer)).copied();
@@ -117,8 +119,21 @@ impl StreamBudget {
         tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()
     }
 
+    /// Insists that whoever follows a stream may still do so. Many streams of one key ask once.
+    pub(crate) async fn let_in(&self, api: &Api, caller: &Caller) -> Result<(), Problem> {
+        let hash = caller.hash();
+        if self.is_believed(&hash) {
+            return Ok(());
+        }
+        caller.is_still_let_in(api).await?;
+        if !hash.is_empty() {
+            self.believe(&hash);
+        }
+        Ok(())
+    }
+
     /// Whether a key was found to be good just now, for any stream.
-    pub(super) fn is_believed(&self, hash: &str) -> bool {
+    fn is_believed(&self, hash: &str) -> bool {
         let believed = lock(&self.believed);
         believed
             .get(hash)
@@ -126,7 +141,7 @@ impl StreamBudget {
     }
 
     /// A key was found to be good.
-    pub(super) fn believe(&self, hash: &str) {
+    fn believe(&self, hash: &str) {
         let mut believed = lock(&self.believed);
         believed.retain(|_, since| since.elapsed() < BELIEVED);
         believed.insert(hash.to_owned(), Instant::now());

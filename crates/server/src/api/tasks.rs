@@ -158,13 +158,12 @@ pub(super) async fn list(
         })
     });
     let filter = TaskFilter {
-        namespaces: None,
         state: state.transpose()?,
         agent_namespace: query.namespace,
         agent_name: query.agent,
-        user_id: None,
         after: query.after,
         limit,
+        ..TaskFilter::default()
     };
     let tasks = api.seen_by(&caller).tasks(filter).await?;
     let full = tasks.len() == limit;
@@ -381,7 +380,7 @@ pub(super) async fn interrupt(
     May(caller, _): May<OperateTasks>,
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    operations::interrupt(&api, &caller, &task).await?;
+    operations::interrupt(&api, &caller, &task, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -401,6 +400,6 @@ pub(super) async fn cancel(
     May(caller, _): May<OperateTasks>,
     Path(task): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    operations::cancel(&api, &caller, &task).await?;
+    operations::cancel(&api, &caller, &task, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -4,8 +4,8 @@
 use proofhouse_store::Store;
 use proofhouse_store::model::{
     AuditFilter, AuditRecord, ChannelFilter, ChannelRecord, DeliveryRecord, EventDetail,
-    EventFilter, EventSummary, PollRecord, TaskFilter, TaskRecord, TraceEntry, TriggerStatus,
-    TurnRecord,
+    EventFilter, EventSummary, FailureFilter, FailureRecord, PollRecord, TaskFilter, TaskRecord,
+    TraceEntry, TriggerStatus, TurnRecord,
 };
 use serde_json::Value;
 
@@ -51,6 +51,32 @@ impl TenantStore<'_> {
             ..filter
         };
         self.store.tasks(filter).await.map_err(store_problem)
+    }
+
+    /// Tasks that have this text, newest first.
+    pub(crate) async fn search_tasks(
+        &self,
+        filter: TaskFilter,
+        text: &str,
+    ) -> Result<Vec<TaskRecord>, Problem> {
+        let filter = TaskFilter {
+            namespaces: self.list(),
+            ..filter
+        };
+        let found = self.store.search_tasks(filter, text).await;
+        found.map_err(store_problem)
+    }
+
+    /// What went wrong in tasks, newest first.
+    pub(crate) async fn failures(
+        &self,
+        filter: FailureFilter,
+    ) -> Result<Vec<FailureRecord>, Problem> {
+        let filter = FailureFilter {
+            namespaces: self.list(),
+            ..filter
+        };
+        self.store.failures(filter).await.map_err(store_problem)
     }
 
     /// The turns of a task.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use proofhouse_store::model::{EventFilter, EventSummary};
+use proofhouse_store::model::{EventFilter, EventKind, EventState, EventSummary};
 use serde::Deserialize;
 
+use super::filters::{encoded, text_field};
 use super::page::{Page, badge, json, link, older, table};
-use super::{admitted, page_of};
+use super::{actions, admitted, page_of};
 use crate::api::{Api, Caller, EventDetailView, Path, Query, moment};
 use crate::keys::KeyScope;
 use crate::problem::Problem;
@@ -17,9 +18,84 @@ use crate::problem::Problem;
 /// Rows of a page.
 const PAGE_ROWS: usize = 50;
 
-#[derive(Debug, Deserialize)]
+/// What the form for events says.
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct EventQuery {
+    tool: Option<String>,
+    kind: Option<String>,
+    /// What became of it, as [`delivery_outcome`] says it.
+    outcome: Option<String>,
     before: Option<i64>,
+}
+
+/// What became of events, as words of the form: one row each.
+const OUTCOMES: [&str; 3] = ["received", "discarded", "delivered"];
+
+impl EventQuery {
+    fn filter(&self) -> Result<EventFilter, Problem> {
+        let said = |value: &Option<String>| {
+            let value = value.as_deref().map(str::trim);
+            value.filter(|value| !value.is_empty()).map(str::to_owned)
+        };
+        let kind = said(&self.kind).map(|word| {
+            EventKind::from_word(&word)
+                .ok_or_else(|| Problem::bad_request("`kind` has no such value"))
+        });
+        let (state, discarded) = match said(&self.outcome).as_deref() {
+            None => (None, None),
+            Some("received") => (Some(EventState::ReceiveOutcome), None),
+            Some("discarded") => (None, Some(true)),
+            Some("delivered") => (None, Some(false)),
+            Some(_) => return Err(Problem::bad_request("`outcome` has no such value")),
+        };
+        Ok(EventFilter {
+            tool: said(&self.tool),
+            kind: kind.transpose()?,
+            state,
+            discarded,
+            before: self.before,
+            limit: PAGE_ROWS,
+            ..EventFilter::default()
+        })
+    }
+
+    fn path(&self, before: i64) -> String {
+        let before = before.to_string();
+        let text = |value: &'_ Option<String>| value.clone().unwrap_or_default();
+        let (tool, kind, outcome) = (text(&self.tool), text(&self.kind), text(&self.outcome));
+        let pairs = [
+            ("tool", &tool),
+            ("kind", &kind),
+            ("outcome", &outcome),
+            ("before", &before),
+        ];
+        let said = pairs.iter().filter(|(_, value)| !value.is_empty());
+        let said: Vec<(&str, &str)> = said.map(|(name, value)| (*name, value.as_str())).collect();
+        format!("/dashboard/events?{}", encoded(&said))
+    }
+
+    fn form(&self) -> Markup {
+        let select = |name: &str, label: &str, words: &[&str], value: &Option<String>| {
+            html! {
+                div {
+                    label for=(name) { (label) }
+                    select id=(name) name=(name) {
+                        option value="" { "any" }
+                        @for word in words { option value=(word) selected[value.as_deref() == Some(*word)] { (word) } }
+                    }
+                }
+            }
+        };
+        let kinds: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        html! {
+            form.filters method="get" action="/dashboard/events" role="search" aria-label="Events" {
+                (text_field("tool", "Tool", &self.tool))
+                (select("kind", "Kind", &kinds, &self.kind))
+                (select("outcome", "Outcome", &OUTCOMES, &self.outcome))
+                div.submit { button { "Search" } }
+            }
+        }
+    }
 }
 
 /// One word for what became of an event.
@@ -47,17 +123,14 @@ async fn list_page(
     caller: &Caller,
     query: Result<Query<EventQuery>, Problem>,
 ) -> Result<Page, Problem> {
-    let filter = EventFilter {
-        before: query.ok().and_then(|Query(query)| query.before),
-        limit: PAGE_ROWS,
-        ..EventFilter::default()
-    };
-    let events = api.seen_by(caller).events(filter).await?;
+    let Query(query) = query?;
+    let events = api.seen_by(caller).events(query.filter()?).await?;
     let last = events.last().filter(|_| events.len() == PAGE_ROWS);
-    let next = last.map(|event| format!("/dashboard/events?before={}", event.id));
+    let next = last.map(|event| query.path(event.id));
     let rows: Vec<Vec<Markup>> = events.iter().map(row).collect();
-    let headings = ["Event", "Tool", "Kind", "Fate", "Tasks", "Received"];
-    let body = html! { (table("Events, newest first", &headings, &rows)) (older(next)) };
+    let headings = ["Event", "Tool", "Kind", "Outcome", "Tasks", "Received"];
+    let body =
+        html! { (query.form()) (table("Events, newest first", &headings, &rows)) (older(next)) };
     Ok(Page::new("Events", body))
 }
 
@@ -115,7 +188,9 @@ async fn show_page(
         p {
             (badge(outcome)) " a " (event.kind) " for " (event.tool) ", " (event.bytes) " bytes, "
             (event.received_at)
+            @if event.attempt > 1 { ", routed " (event.attempt) " times" }
         }
+        (actions::replay_form(caller, id))
         (table("Deliveries", &headings, &rows))
         @if let Some(outcome) = &event.outcome { h2 { "What was decided, and why" } (json(outcome)) }
         h2 { "Payload" } (json(&payload))

@@ -1,12 +1,18 @@
-//! The dashboard: pages without scripts about tasks, events and manifests, for people with a key.
+//! The dashboard: pages about tasks, errors, events and manifests, for people who may sign in. They need no scripts; with them,
+//! what is shown keeps itself up to date.
 
 mod actions;
+mod errors;
 mod events;
+mod filters;
+mod live;
 mod manifests;
 mod oidc;
 mod page;
 mod sign_in;
+mod status;
 mod tasks;
+mod timeline;
 
 use std::sync::Arc;
 
@@ -32,6 +38,16 @@ pub(crate) fn router() -> Router<Arc<Api>> {
             post(actions::review),
         )
         .route("/dashboard/tasks/{task}/cancel", post(actions::cancel))
+        .route("/dashboard/tasks/{task}/messages", post(actions::message))
+        .route(
+            "/dashboard/tasks/{task}/interrupt",
+            post(actions::interrupt),
+        )
+        .route("/dashboard/errors", get(errors::list))
+        .route("/dashboard/live.js", get(live::script))
+        .route("/dashboard/live/tasks", get(live::list))
+        .route("/dashboard/live/tasks/{task}", get(live::task))
+        .route("/dashboard/events/{event}/replay", post(actions::replay))
         .route("/dashboard/events", get(events::list))
         .route("/dashboard/events/{event}", get(events::show))
         .route("/dashboard/manifests", get(manifests::list))

@@ -2,6 +2,7 @@
 //! escapes everything that is put into it.
 
 use axum::response::{Html, IntoResponse, Response};
+use http::header;
 use maud::{Markup, PreEscaped, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -12,14 +13,15 @@ use crate::api::Caller;
 const MAX_SHOWN: usize = 20_000;
 
 /// What is written by its number in a piece of a path.
-const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+pub(super) const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// The name of the field with the token of a form.
 pub(super) const FORM_FIELD: &str = "form_token";
 
 /// The pages that every page links to.
-const SECTIONS: [(&str, &str); 3] = [
+const SECTIONS: [(&str, &str); 4] = [
     ("/dashboard", "Tasks"),
+    ("/dashboard/errors", "Errors"),
     ("/dashboard/events", "Events"),
     ("/dashboard/manifests", "Manifests"),
 ];
@@ -43,9 +45,14 @@ pub(super) fn badge(word: &str) -> Markup {
     html! { span class={ "badge " (word) } { (word) } }
 }
 
-/// A link to one of the things below a path of the dashboard; its id is somebody else's text.
+/// The address of one of the things below a path of the dashboard; its id is somebody else's text.
+pub(super) fn href(base: &str, id: &str) -> String {
+    format!("{base}/{}", utf8_percent_encode(id, IN_PATH))
+}
+
+/// A link to it.
 pub(super) fn link(base: &str, id: &str) -> Markup {
-    html! { a href={ (base) "/" (utf8_percent_encode(id, IN_PATH).to_string()) } { (id) } }
+    html! { a href=(href(base, id)) { (id) } }
 }
 
 /// A table, or a word about there being nothing to put into it.
@@ -90,7 +97,17 @@ pub(super) struct Page {
     token: Option<String>,
     /// Where a browser goes on to by itself.
     leads_to: Option<&'static str>,
+    /// Where the browser hears that there is something new.
+    live: Option<String>,
+    /// How often the browser loads it again without a script, in seconds.
+    refresh: Option<u32>,
+    /// The address of a page that keeps itself up to date.
+    here: String,
 }
+
+/// What pages with the script may do: run what this server has, and ask this server.
+const LIVE_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
+     img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 impl Page {
     pub(super) fn new(title: impl Into<String>, body: Markup) -> Self {
@@ -100,6 +117,9 @@ impl Page {
             signed_in: true,
             token: None,
             leads_to: None,
+            live: None,
+            refresh: None,
+            here: String::new(),
         }
     }
 
@@ -112,6 +132,15 @@ impl Page {
     /// The page as it is for whoever looks at it.
     pub(super) fn of(mut self, caller: &Caller) -> Self {
         self.token = caller.form_token();
+        self
+    }
+
+    /// The same page, which keeps itself up to date: by what it hears from this address, or, without scripts, by being loaded
+    /// again every so many seconds if somebody wants that.
+    pub(super) fn live(mut self, address: String, here: String, refresh: Option<u32>) -> Self {
+        self.live = Some(address);
+        self.here = here;
+        self.refresh = refresh;
         self
     }
 
@@ -132,9 +161,13 @@ impl Page {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     @if let Some(path) = self.leads_to { meta http-equiv="refresh" content={ "0;url=" (path) }; }
+                    @if let Some(seconds) = self.refresh { meta http-equiv="refresh" content=(seconds); }
                     title { (self.title) " · Proofhouse" }
                     link rel="icon" href="data:,";
                     link rel="stylesheet" href="/dashboard/style.css";
+                    @if self.live.is_some() && self.refresh.is_none() {
+                        script src="/dashboard/live.js" defer {}
+                    }
                 }
                 body {
                     a.skip href="#main" { "Skip to content" }
@@ -151,7 +184,11 @@ impl Page {
                             }
                         }
                     }
-                    main #main { h1 { (self.title) } (self.body) }
+                    main #main data-live=[self.live.as_deref()] {
+                        h1 { (self.title) }
+                        @if self.live.is_some() { (freshness(&self.here, self.refresh)) }
+                        (self.body)
+                    }
                 }
             }
         };
@@ -160,9 +197,33 @@ impl Page {
     }
 }
 
+/// How fresh a page is, and what there is to do about it.
+fn freshness(here: &str, refresh: Option<u32>) -> Markup {
+    let next = if here.contains('?') { '&' } else { '?' };
+    html! {
+        p.freshness {
+            @if let Some(seconds) = refresh {
+                "Loaded again every " (seconds) " seconds. " a href=(here) { "Stop" }
+            } @else {
+                span #live role="status" {}
+                noscript {
+                    "This page does not update by itself. " a href=(here) { "Load again" } " · "
+                    a href={ (here) (next) "refresh=15" } { "Every 15 seconds" }
+                }
+            }
+        }
+    }
+}
+
 impl IntoResponse for Page {
     fn into_response(self) -> Response {
-        Html(self.into_text()).into_response()
+        let policy = (header::CONTENT_SECURITY_POLICY, LIVE_POLICY);
+        let policy = self.live.is_some().then_some([policy]);
+        let answer = Html(self.into_text());
+        match policy {
+            Some(policy) => (policy, answer).into_response(),
+            None => answer.into_response(),
+        }
     }
 }
 

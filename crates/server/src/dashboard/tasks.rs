@@ -1,29 +1,29 @@
-//! The pages about tasks: all of them, and one with its turns.
+//! The pages about tasks: all of them, and one with what there is to do about it, its timeline and its turns.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use proofhouse_store::model::{DeliveryRecord, TaskFilter, TaskRecord};
+use proofhouse_store::model::{DeliveryRecord, SEARCHED_TASKS, TaskRecord};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::page::{Page, badge, json, link, older, table};
-use super::{actions, admitted, page_of};
-use crate::api::{Api, Caller, Path, Query, answers, moment};
-use crate::keys::KeyScope;
+use super::filters::{TaskQuery, encoded};
+use super::page::{Page, badge, href, json, link, older, table};
+use super::status::{TaskCondition, waited};
+use super::timeline::{self, TimelineSpan};
+use super::{actions, admitted, live, page_of};
+use crate::api::{Api, Caller, Path, Query, ReviewAnswerView, answers, moment, store_problem};
+use crate::keys::{KeyScope, random_text};
 use crate::problem::Problem;
 
 /// Rows of a page.
-const PAGE_ROWS: usize = 50;
+pub(super) const PAGE_ROWS: usize = 50;
 /// Turns of a page.
 const MAX_TURNS: usize = 500;
-
-#[derive(Debug, Deserialize)]
-pub(super) struct TaskQuery {
-    after: Option<String>,
-}
 
 pub(super) async fn list(
     State(api): State<Arc<Api>>,
@@ -36,46 +36,103 @@ pub(super) async fn list(
     }
 }
 
+/// Tasks that were found, and what they are up to.
+pub(super) struct FoundTasks {
+    pub tasks: Vec<TaskRecord>,
+    waited: HashMap<String, Duration>,
+    limit: Duration,
+}
+
+impl FoundTasks {
+    pub(super) fn status(&self, task: &TaskRecord) -> TaskCondition {
+        TaskCondition::of(task, self.waited.get(&task.id).copied(), self.limit)
+    }
+}
+
+/// Looks for the tasks that a query is about.
+pub(super) async fn found(
+    api: &Api,
+    caller: &Caller,
+    query: &TaskQuery,
+) -> Result<FoundTasks, Problem> {
+    let limit = api.engine().max_lag();
+    let (filter, text) = query.filter(PAGE_ROWS, limit)?;
+    let store = api.seen_by(caller);
+    let tasks = match text {
+        Some(text) => store.search_tasks(filter, &text).await?,
+        None => store.tasks(filter).await?,
+    };
+    let ids = tasks.iter().map(|task| task.id.clone()).collect();
+    let waits = api.store.task_waits(ids).await.map_err(store_problem)?;
+    Ok(FoundTasks {
+        tasks,
+        waited: waited(waits),
+        limit,
+    })
+}
+
 async fn list_page(
     api: &Api,
     caller: &Caller,
     query: Result<Query<TaskQuery>, Problem>,
 ) -> Result<Page, Problem> {
-    let filter = TaskFilter {
-        after: query.ok().and_then(|Query(query)| query.after),
-        limit: PAGE_ROWS,
-        ..TaskFilter::default()
-    };
-    let tasks = api.seen_by(caller).tasks(filter).await?;
-    let last = tasks.last().filter(|_| tasks.len() == PAGE_ROWS);
-    let next = last.map(|task| {
-        let after: String = url::form_urlencoded::byte_serialize(task.id.as_bytes()).collect();
-        format!("/dashboard?after={after}")
-    });
-    let rows: Vec<Vec<Markup>> = tasks.iter().map(row).collect();
+    let Query(query) = query?;
+    let found = found(api, caller, &query).await?;
+    let last = found.tasks.last();
+    let last = last.filter(|_| found.tasks.len() == PAGE_ROWS);
+    let next = last.map(|task| query.path("/dashboard", &[("after", &task.id)]));
+    let rows: Vec<Vec<Markup>> = found
+        .tasks
+        .iter()
+        .map(|task| row(task, found.status(task)))
+        .collect();
     let headings = ["Task", "Agent", "State", "User", "Turns", "Last activity"];
-    let body = html! { (table("Tasks, newest first", &headings, &rows)) (older(next)) };
-    Ok(Page::new("Tasks", body))
+    let body = html! {
+        (query.form())
+        @if query.text.as_deref().is_some_and(|text| !text.trim().is_empty()) {
+            p { "Text is looked for in the newest " (SEARCHED_TASKS) " tasks that the other fields let through." }
+        }
+        div data-part="rows" { (table("Tasks, newest first", &headings, &rows)) (older(next)) }
+    };
+    let mut more = vec![("seen", live::list_mark(&found))];
+    more.extend(query.after.clone().map(|after| ("after", after)));
+    let more: Vec<(&str, &str)> = more
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let address = query.path("/dashboard/live/tasks", &more);
+    let after = query.after.as_deref().map(|after| ("after", after));
+    let here = query.path("/dashboard", after.as_slice());
+    Ok(Page::new("Tasks", body).live(address, here, query.refresh()))
 }
 
-fn row(task: &TaskRecord) -> Vec<Markup> {
+fn row(task: &TaskRecord, status: TaskCondition) -> Vec<Markup> {
     vec![
         link("/dashboard/tasks", &task.id),
         html! { (task.agent_namespace) "/" (task.agent_name) },
-        badge(task.state.as_str()),
+        status.badge(),
         html! { (task.user_id) },
         html! { (task.next_seq) },
         html! { (moment(task.last_activity)) },
     ]
 }
 
+/// Which part of a task is shown.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ShownTurns {
+    /// The first of its turns.
+    from: Option<i64>,
+    refresh: Option<u32>,
+}
+
 pub(super) async fn show(
     State(api): State<Arc<Api>>,
     caller: Result<Caller, Problem>,
     task: Result<Path<String>, Problem>,
+    query: Result<Query<ShownTurns>, Problem>,
 ) -> Response {
     match admitted(caller, KeyScope::TasksRead) {
-        Ok(caller) => page_of(&caller, show_page(&api, &caller, task).await),
+        Ok(caller) => page_of(&caller, show_page(&api, &caller, task, query).await),
         Err(answer) => *answer,
     }
 }
@@ -84,13 +141,84 @@ async fn show_page(
     api: &Api,
     caller: &Caller,
     task: Result<Path<String>, Problem>,
+    query: Result<Query<ShownTurns>, Problem>,
 ) -> Result<Page, Problem> {
-    let Path(id) = task?;
+    let (Path(id), Query(query)) = (task?, query?);
     let store = api.seen_by(caller);
     let task = store.task(&id).await?;
-    let turns = store.turns(&id, 0, MAX_TURNS).await?;
+    let newest = task.next_seq.saturating_sub(MAX_TURNS as i64);
+    let from = query.from.unwrap_or(newest).max(0);
+    let turns = store.turns(&id, from, MAX_TURNS).await?;
     let deliveries = store.deliveries(&id, None, PAGE_ROWS).await?;
-    let answer_rows: Vec<Vec<Markup>> = answers(&deliveries)
+    let waits = api.store.task_waits(vec![id.clone()]).await;
+    let waits = waited(waits.map_err(store_problem)?);
+    let now = api.store.now().await.map_err(store_problem)?;
+    let status = TaskCondition::of(&task, waits.get(&id).copied(), api.engine().max_lag());
+    let answered = answers(&deliveries);
+    let spans = timeline::spans(&turns, &answered, now);
+    let once = random_text().map_err(|error| Problem::unavailable(error.to_string()))?;
+    let rows: Vec<Vec<Markup>> = deliveries.iter().map(delivery_row).collect();
+    let headings = ["Delivery", "Event", "Name", "State", "Why", "Turn"];
+    let place = href("/dashboard/tasks", &id);
+    let body = html! {
+        div data-part="state" {
+            p {
+                (status.badge()) " " (task.agent_namespace) "/" (task.agent_name) " for " (task.user_id)
+                ", since " (moment(task.created_at))
+            }
+            (why(&task, waits.get(&id).copied()))
+        }
+        div data-part="question" { (actions::question(caller, &task)) }
+        div data-part="actions" { (actions::forms(caller, &task, &once)) }
+        div data-part="timeline" {
+            (answer_table(&answered))
+            h2 { "Timeline" }
+            (summary(&spans))
+            (timeline::shown(&spans))
+        }
+        div data-part="turns" {
+            h2 { "Turns" }
+            @if from > 0 {
+                p { a href={ (place) "?from=" (from.saturating_sub(MAX_TURNS as i64).max(0)) } { "Earlier turns" } }
+            }
+            ol.turns start=(from) {
+                @for turn in &turns {
+                    li id={ "turn-" (turn.seq) } class={ "turn " (turn.kind) } {
+                        p { (badge(&turn.kind)) " " (moment(turn.created_at)) }
+                        (turn_body(turn.seq, &turn.body))
+                    }
+                }
+            }
+            @if turns.len() == MAX_TURNS {
+                p { a href={ (place) "?from=" (from.saturating_add(MAX_TURNS as i64)) } { "Later turns" } }
+            }
+        }
+        div data-part="deliveries" { (table("Deliveries, newest first", &headings, &rows)) }
+    };
+    let seen = encoded(&[("seen", &live::task_mark(&task, &deliveries))]);
+    let address = format!("{}?{seen}", href("/dashboard/live/tasks", &id));
+    let refresh = query.refresh.filter(|seconds| (5..=300).contains(seconds));
+    Ok(Page::new(format!("Task {id}"), body).live(address, place, refresh))
+}
+
+/// Why a task is in its state, as far as that is not seen at once.
+fn why(task: &TaskRecord, waited: Option<Duration>) -> Markup {
+    let detail = |name: &str| task.detail.as_ref().and_then(|detail| detail.get(name));
+    let failed = detail("failed").and_then(Value::as_str);
+    let end = detail("end").and_then(|end| end["message"].as_str());
+    html! {
+        @if let Some(waited) = waited {
+            p { "It has had something to do for "
+                (timeline::duration(i64::try_from(waited.as_millis()).unwrap_or(i64::MAX)))
+                ", and nobody works on it." }
+        }
+        @if let Some(failed) = failed { p role="note" { "The model could not be asked: " (failed) } }
+        @if let Some(end) = end { p role="note" { "It ended: " (end) } }
+    }
+}
+
+fn answer_table(answered: &[ReviewAnswerView]) -> Markup {
+    let rows: Vec<Vec<Markup>> = answered
         .iter()
         .map(|answer| {
             let said = if answer.approve { "approved" } else { "denied" };
@@ -103,29 +231,42 @@ async fn show_page(
             ]
         })
         .collect();
-    let answer_headings = ["Question", "Answer", "By", "Why", "When"];
-    let rows: Vec<Vec<Markup>> = deliveries.iter().map(delivery_row).collect();
-    let headings = ["Delivery", "Event", "Name", "State", "Why", "Turn"];
-    let body = html! {
-        p {
-            (badge(task.state.as_str())) " " (task.agent_namespace) "/" (task.agent_name) " for " (task.user_id)
-            ", since " (moment(task.created_at))
-        }
-        @if let Some(detail) = &task.detail { (json(detail)) }
-        (actions::forms(caller, &task))
-        @if !answer_rows.is_empty() { (table("Answers", &answer_headings, &answer_rows)) }
-        h2 { "Turns" }
-        ol.turns start="0" {
-            @for turn in &turns {
-                li class={ "turn " (turn.kind) } {
-                    p { (badge(&turn.kind)) " " (moment(turn.created_at)) }
-                    (turn_body(&turn.body))
+    let headings = ["Question", "Answer", "By", "Why", "When"];
+    html! { @if !rows.is_empty() { (table("Answers", &headings, &rows)) } }
+}
+
+/// What a task took in all, in words.
+fn summary(spans: &[TimelineSpan]) -> Markup {
+    let totals = timeline::totals(spans);
+    let times = [
+        (
+            "Model",
+            totals.model_ms,
+            format!("{} calls", totals.model_calls),
+        ),
+        (
+            "Tools",
+            totals.tool_ms,
+            format!("{} calls", totals.tool_calls),
+        ),
+        ("Approval", totals.approval_ms, String::new()),
+        ("Waiting for input", totals.wait_ms, String::new()),
+    ];
+    html! {
+        dl.totals {
+            @for (name, ms, note) in times {
+                div { dt { (name) } dd { (timeline::duration(ms)) @if !note.is_empty() { ", " (note) } } }
+            }
+            div {
+                dt { "Tokens" }
+                dd {
+                    @if totals.prompt + totals.completion == 0 { "not known" }
+                    @else { (totals.prompt) " in, " (totals.completion) " out" }
                 }
             }
+            div { dt { "Problems" } dd { (totals.failures) } }
         }
-        (table("Deliveries, newest first", &headings, &rows))
-    };
-    Ok(Page::new(format!("Task {id}"), body))
+    }
 }
 
 fn delivery_row(delivery: &DeliveryRecord) -> Vec<Markup> {
@@ -134,18 +275,24 @@ fn delivery_row(delivery: &DeliveryRecord) -> Vec<Markup> {
         html! { @if let Some(event) = delivery.event { (link("/dashboard/events", &event.to_string())) } },
         html! { (delivery.name) },
         badge(delivery.state.as_str()),
-        html! { (delivery.reason.as_deref().unwrap_or_default()) },
+        html! { (delivery_reason(delivery)) },
         html! { @if let Some(turn) = delivery.turn_seq { (turn) } },
     ]
 }
 
+/// Why a delivery was kept out, or why somebody wanted what it says.
+fn delivery_reason(delivery: &DeliveryRecord) -> &str {
+    let said = delivery.body["about"]["reason"].as_str();
+    said.or(delivery.reason.as_deref()).unwrap_or_default()
+}
+
 /// A turn for reading: what was said as text, the rest as JSON.
-fn turn_body(body: &Value) -> Markup {
+fn turn_body(seq: i64, body: &Value) -> Markup {
     let text = ["message", "text"]
         .iter()
         .find_map(|key| body.get(key)?.as_str());
     html! {
         @if let Some(text) = text { p.said { (text) } }
-        details { summary { "All of it" } (json(body)) }
+        details id={ "all-" (seq) } { summary { "All of it" } (json(body)) }
     }
 }

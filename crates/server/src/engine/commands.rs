@@ -142,7 +142,17 @@ impl Engine {
     ///
     /// Returns an error when there is no such task, when it has ended, or when it cannot be kept.
     pub async fn cancel(&self, task: &str) -> Result<(), EngineError> {
-        self.tell(task, "control.cancel", json!({}), None).await?;
+        self.cancel_by(task, Value::Null).await
+    }
+
+    /// The same; what there is to say about it, such as who wants it and why, is kept with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::cancel`].
+    pub async fn cancel_by(&self, task: &str, about: Value) -> Result<(), EngineError> {
+        let body = json!({"about": about});
+        self.tell(task, "control.cancel", body, None).await?;
         Ok(())
     }
 
@@ -152,8 +162,17 @@ impl Engine {
     ///
     /// Returns an error when there is no such task, when it has ended, or when it cannot be kept.
     pub async fn interrupt(&self, task: &str) -> Result<(), EngineError> {
-        self.tell(task, "control.interrupt", json!({}), None)
-            .await?;
+        self.interrupt_by(task, Value::Null).await
+    }
+
+    /// The same; what there is to say about it, such as who wants it and why, is kept with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::interrupt`].
+    pub async fn interrupt_by(&self, task: &str, about: Value) -> Result<(), EngineError> {
+        let body = json!({"about": about});
+        self.tell(task, "control.interrupt", body, None).await?;
         Ok(())
     }
 

@@ -27,6 +27,23 @@ struct FollowedTasks {
     tasks: Mutex<HashMap<String, FollowedTask>>,
     /// Somebody follows a task.
     begun: Notify,
+    /// Those who follow all tasks.
+    all: Mutex<FollowedLists>,
+}
+
+struct FollowedLists {
+    changes: watch::Sender<u64>,
+    /// What the store said the last time.
+    seen: HashMap<String, (i64, TaskState)>,
+}
+
+impl Default for FollowedLists {
+    fn default() -> Self {
+        Self {
+            changes: watch::channel(0).0,
+            seen: HashMap::new(),
+        }
+    }
 }
 
 struct FollowedTask {
@@ -64,8 +81,19 @@ impl ChangeFeed {
         follower
     }
 
+    fn follow_all(&self) -> TaskFollower {
+        let follower = TaskFollower(lock(&self.0.all).changes.subscribe());
+        self.0.begun.notify_one();
+        follower
+    }
+
     /// A task has changed in this process.
     pub(super) fn tell(&self, task: &str) {
+        let all = lock(&self.0.all);
+        if all.changes.receiver_count() > 0 {
+            all.changes.send_modify(|count| *count += 1);
+        }
+        drop(all);
         if let Some(followed) = self.lock().get(task) {
             followed.changes.send_modify(|count| *count += 1);
         }
@@ -75,11 +103,28 @@ impl ChangeFeed {
     fn prune(&self) -> bool {
         let mut tasks = self.lock();
         tasks.retain(|_, followed| followed.changes.receiver_count() > 0);
-        !tasks.is_empty()
+        !tasks.is_empty() || lock(&self.0.all).changes.receiver_count() > 0
+    }
+
+    /// Tells those who follow all tasks whether one of these is new or another than before.
+    fn observe_all(&self, changes: &[(String, i64, TaskState)]) {
+        let mut all = lock(&self.0.all);
+        let now = changes.iter();
+        let now: HashMap<String, (i64, TaskState)> = now
+            .map(|(task, next_seq, state)| (task.clone(), (*next_seq, *state)))
+            .collect();
+        let has_news = now
+            .iter()
+            .any(|(task, state)| all.seen.get(task) != Some(state));
+        all.seen = now;
+        if has_news && all.changes.receiver_count() > 0 {
+            all.changes.send_modify(|count| *count += 1);
+        }
     }
 
     /// Tells what the store says.
     fn observe(&self, changes: &[(String, i64, TaskState)]) {
+        self.observe_all(changes);
         let mut tasks = self.lock();
         if changes.len() >= MAX_CHANGES {
             for followed in tasks.values_mut() {
@@ -131,6 +176,11 @@ impl Engine {
     /// Follows a task.
     pub(crate) fn follow(&self, task: &str) -> TaskFollower {
         self.inner.feed.follow(task)
+    }
+
+    /// Follows all tasks.
+    pub(crate) fn follow_all(&self) -> TaskFollower {
+        self.inner.feed.follow_all()
     }
 
     /// Waits until this process begins nothing new.

@@ -91,6 +91,12 @@ impl Engine {
         Ok(progress.stalled(self.inner.options.max_lag))
     }
 
+    /// How long acknowledged work may wait before something is wrong.
+    #[must_use]
+    pub fn max_lag(&self) -> Duration {
+        self.inner.options.max_lag
+    }
+
     /// Says that this process is not ready any more, while it still does everything: those who send requests go elsewhere
     /// before it stops.
     pub fn drain(&self) {

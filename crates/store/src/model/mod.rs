@@ -38,8 +38,9 @@ pub use record::{ApiKey, NewApiKey, TraceEntry};
 pub use retention::{Retention, StoreProgress, StoreStats, SweepReport};
 pub use session::SessionKind;
 pub use task::{
-    AppendTurns, AppendedTurns, ClaimedTask, NewTask, NewTurn, StateChange, TaskFilter, TaskRecord,
-    TaskState, TurnRecord, WakeRules,
+    AppendTurns, AppendedTurns, ClaimedTask, FailureFilter, FailureRecord, NewTask, NewTurn,
+    SEARCHED_TASKS, StateChange, TaskFilter, TaskRecord, TaskState, TaskWait, TurnRecord,
+    WakeRules,
 };
 pub use trigger::{
     ScheduleTick, TickOutcome, TriggerFailure, TriggerKey, TriggerKind, TriggerStatus,

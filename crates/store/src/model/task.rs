@@ -98,10 +98,58 @@ pub struct TaskFilter {
     pub agent_name: Option<String>,
     /// Only those of this user.
     pub user_id: Option<String>,
+    /// Only those that last did something at this time or later.
+    pub active_since: Option<Millis>,
+    /// Only those that last did something before this time.
+    pub active_before: Option<Millis>,
+    /// Only those whose model could not be asked the last time.
+    pub failed: bool,
+    /// Only those that have had something to do for longer than so many milliseconds while nobody works on them.
+    pub stuck_ms: Option<Millis>,
     /// Only those after this one in the list: the last id of the page before.
     pub after: Option<String>,
     /// How many at most; more than `limits::MAX_PAGE` is cut.
     pub limit: usize,
+}
+
+/// How many tasks a search for text looks through: the newest of those that the filter lets through.
+pub const SEARCHED_TASKS: usize = 2_000;
+
+/// Work that a task has and that nobody does at the moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskWait {
+    /// The task.
+    pub task: String,
+    /// How long it has waited, in milliseconds.
+    pub waited_ms: Millis,
+}
+
+/// Which failures to list, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureFilter {
+    /// Only those of agents in these namespaces: what whoever asks may see.
+    pub namespaces: Option<Vec<String>>,
+    /// Only those of agents in this namespace.
+    pub agent_namespace: Option<String>,
+    /// Only those of agents of this name.
+    pub agent_name: Option<String>,
+    /// Only those at this time or later.
+    pub since: Option<Millis>,
+    /// How many at most; more than `limits::MAX_PAGE` is cut.
+    pub limit: usize,
+}
+
+/// A turn that tells of something that went wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailureRecord {
+    /// The task.
+    pub task: String,
+    /// The namespace of its agent.
+    pub agent_namespace: String,
+    /// The name of its agent.
+    pub agent_name: String,
+    /// The turn.
+    pub turn: TurnRecord,
 }
 
 /// A turn to append.

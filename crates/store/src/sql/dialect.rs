@@ -11,6 +11,7 @@
 //! | `{serial}` | a key that the database numbers, never reusing a number | the same |
 //! | `{bytes}` | the type of bytes | the same |
 //! | `{among t.name 7}` | whether the column is one of the texts of the JSON list that parameter 7 is | the same |
+//! | `{folded t.name}` | the column with small letters for the large ones of ASCII | the same |
 //! | `{inserted id}` | gives this column of a row that was inserted | nothing: it knows the last one, and gives no row |
 
 use std::collections::HashMap;
@@ -46,6 +47,8 @@ impl Flavor {
                 let (column, number) = of.split_once(' ').unwrap_or((of, "1"));
                 return self.among(column, number);
             }
+            (Self::Postgres, "folded") => return format!("LOWER(({of}) COLLATE \"C\")"),
+            (Self::Sqlite | Self::Simulated, "folded") => return format!("LOWER({of})"),
             (Self::Postgres, "inserted") => return format!("RETURNING {of}"),
             (Self::Postgres, "bytes") => "BYTEA",
             (Self::Sqlite | Self::Simulated, "bytes") => "BLOB",

@@ -13,6 +13,7 @@ pub(crate) mod records;
 pub(crate) mod retention;
 pub(crate) mod row;
 pub(crate) mod sessions;
+pub(crate) mod task_search;
 pub(crate) mod tasks;
 pub(crate) mod transaction;
 pub(crate) mod triggers;

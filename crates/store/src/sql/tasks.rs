@@ -5,12 +5,10 @@ use serde_json::Value;
 use super::deliveries::DeliveryQueue;
 use super::interests::AllowTime;
 use super::row::{SqlRow, first};
-use super::transaction::{SqlValue, Tx, json, json_or_null, list_or_null, name, params, short};
+use super::transaction::{SqlValue, Tx, json, json_or_null, name, params, short};
 use super::{deliveries, interests, leases, page, polls};
 use crate::error::{Result, StoreError};
-use crate::model::{
-    HeldLease, LeaseKind, Millis, NewTask, StateChange, TaskFilter, TaskRecord, TaskState,
-};
+use crate::model::{HeldLease, LeaseKind, Millis, NewTask, StateChange, TaskRecord, TaskState};
 
 macro_rules! columns {
     () => {
@@ -18,8 +16,9 @@ macro_rules! columns {
          t.detail, t.next_seq, t.created_at, t.last_activity"
     };
 }
+pub(super) use columns;
 
-fn read(mut row: SqlRow) -> Result<TaskRecord> {
+pub(super) fn read(mut row: SqlRow) -> Result<TaskRecord> {
     Ok(TaskRecord {
         id: row.text()?,
         agent_namespace: row.text()?,
@@ -162,34 +161,6 @@ pub(crate) async fn lock(tx: Tx<'_>, id: &str) -> Result<TaskRecord> {
         )
         .await?;
     first(rows).map_or_else(|| Err(missing(id)), read)
-}
-
-pub(crate) async fn list(tx: Tx<'_>, filter: &TaskFilter) -> Result<Vec<TaskRecord>> {
-    let rows = tx
-        .query(
-            concat!(
-                "SELECT ",
-                columns!(),
-                " FROM tasks t WHERE (CAST($1 AS TEXT) IS NULL OR t.state = $1) \
-                 AND (CAST($2 AS TEXT) IS NULL OR t.agent_namespace = $2) \
-                 AND (CAST($3 AS TEXT) IS NULL OR t.agent_name = $3) \
-                 AND (CAST($4 AS TEXT) IS NULL OR t.user_id = $4) \
-                 AND (CAST($5 AS TEXT) IS NULL OR t.number < (SELECT a.number FROM tasks a WHERE a.id = $5)) \
-                 AND (CAST($7 AS TEXT) IS NULL OR {among t.agent_namespace 7}) \
-                 ORDER BY t.number DESC LIMIT $6"
-            ),
-            &params![
-                filter.state.map(TaskState::as_str),
-                filter.agent_namespace.as_deref(),
-                filter.agent_name.as_deref(),
-                filter.user_id.as_deref(),
-                filter.after.as_deref(),
-                page(filter.limit),
-                list_or_null(filter.namespaces.as_deref()).as_deref(),
-            ],
-        )
-        .await?;
-    rows.into_iter().map(read).collect()
 }
 
 /// The tasks that changed at this time or later, and the time now.

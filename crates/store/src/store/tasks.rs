@@ -3,10 +3,10 @@
 use super::{Store, transaction};
 use crate::error::Result;
 use crate::model::{
-    AllowEntry, AppendTurns, AppendedTurns, Interest, InterestedTask, Millis, NewTask, StateChange,
-    TaskFilter, TaskRecord, TaskState, ToolRef, TurnRecord,
+    AllowEntry, AppendTurns, AppendedTurns, FailureFilter, FailureRecord, Interest, InterestedTask,
+    Millis, NewTask, StateChange, TaskFilter, TaskRecord, TaskState, TaskWait, ToolRef, TurnRecord,
 };
-use crate::sql::{interests, tasks, turns};
+use crate::sql::{interests, task_search, tasks, turns};
 
 impl Store {
     /// Creates a task with its interests, sealed allow-list entries, polls and first input. `Conflict` if there is one
@@ -22,7 +22,34 @@ impl Store {
 
     /// Tasks, newest first.
     pub async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRecord>> {
-        transaction!(self, Read, [filter = filter], |tx| tasks::list(tx, filter))
+        transaction!(self, Read, [filter = filter], |tx| task_search::list(
+            tx, filter
+        ))
+    }
+
+    /// Those of the newest tasks ([`SEARCHED_TASKS`](crate::model::SEARCHED_TASKS)) that have this text in their turns or in what
+    /// else is known about them, newest first.
+    pub async fn search_tasks(&self, filter: TaskFilter, text: &str) -> Result<Vec<TaskRecord>> {
+        transaction!(
+            self,
+            Read,
+            [filter = filter, text = text.to_owned()],
+            |tx| { task_search::search(tx, filter, text) }
+        )
+    }
+
+    /// How long the work of these tasks has waited, for those that have some and that nobody works on.
+    pub async fn task_waits(&self, tasks: Vec<String>) -> Result<Vec<TaskWait>> {
+        transaction!(self, Read, [tasks = tasks], |tx| task_search::waits(
+            tx, tasks
+        ))
+    }
+
+    /// What went wrong in the newest tasks, newest first.
+    pub async fn failures(&self, filter: FailureFilter) -> Result<Vec<FailureRecord>> {
+        transaction!(self, Read, [filter = filter], |tx| task_search::failures(
+            tx, filter
+        ))
     }
 
     /// Changes what a task is doing, and with it whether its interests are active.

@@ -18,6 +18,7 @@ mod polls;
 mod random;
 
 mod records;
+mod search;
 mod support;
 mod tasks;
 mod tls;
@@ -46,6 +47,10 @@ contract! {
         states_decide_about_interests,
         an_ended_task_stays_ended,
         a_deleted_task_leaves_nothing;
+    search:
+        tasks_are_found_by_text_time_and_condition,
+        work_that_nobody_does_is_seen,
+        failures_are_listed_with_their_turns;
     turns:
         an_append_is_one_step,
         an_append_happens_once,

@@ -1,0 +1,235 @@
+//! What keeps an open page of the dashboard up to date: a stream that says when the page shows something else by now.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::{ConnectInfo, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use http::{HeaderMap, header};
+use proofhouse_store::model::{DeliveryRecord, TaskRecord};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::filters::TaskQuery;
+use super::tasks;
+use crate::api::{Api, Caller, Path, Query, StreamPermit};
+use crate::engine::TaskFollower;
+use crate::keys::{self, KeyScope};
+use crate::problem::Problem;
+
+/// How long it takes until the page is looked at though nobody told of a change: things get stuck by nothing happening.
+const LOOK: Duration = Duration::from_secs(30);
+/// How long changes are collected before one is told.
+const COLLECT: Duration = Duration::from_millis(300);
+/// How often it is looked whether the caller may still look.
+const CHECK: Duration = Duration::from_secs(3);
+/// How long a stream lasts; browsers come back by themselves.
+const LONGEST: Duration = Duration::from_secs(30 * 60);
+
+/// The script of pages that keep themselves up to date.
+pub(super) async fn script() -> impl IntoResponse {
+    let form = [(header::CONTENT_TYPE, "text/javascript; charset=utf-8")];
+    (form, include_str!("live.js"))
+}
+
+/// What is looked at.
+enum LivePage {
+    List(Box<TaskQuery>),
+    Task(String),
+}
+
+impl LivePage {
+    /// What changes when the page shows something else.
+    async fn mark(&self, api: &Api, caller: &Caller) -> Result<String, Problem> {
+        match self {
+            Self::List(query) => Ok(list_mark(&tasks::found(api, caller, query).await?)),
+            Self::Task(id) => {
+                let store = api.seen_by(caller);
+                let task = store.task(id).await?;
+                let deliveries = store.deliveries(id, None, tasks::PAGE_ROWS).await?;
+                Ok(task_mark(&task, &deliveries))
+            }
+        }
+    }
+}
+
+/// What stands for the rows of a list.
+pub(super) fn list_mark(found: &tasks::FoundTasks) -> String {
+    let rows = found.tasks.iter().map(|task| {
+        let status = found.status(task).word();
+        json!([task.id, task.next_seq, status])
+    });
+    digest(&rows.collect())
+}
+
+/// What stands for a task.
+pub(super) fn task_mark(task: &TaskRecord, deliveries: &[DeliveryRecord]) -> String {
+    let deliveries = deliveries.iter();
+    let deliveries = deliveries.map(|delivery| json!([delivery.id, delivery.state.as_str()]));
+    let deliveries: Vec<_> = deliveries.collect();
+    digest(&json!([
+        task.next_seq,
+        task.state.as_str(),
+        task.detail,
+        deliveries
+    ]))
+}
+
+fn digest(value: &serde_json::Value) -> String {
+    keys::digest(&value.to_string())
+}
+
+pub(super) async fn list(
+    State(api): State<Arc<Api>>,
+    caller: Result<Caller, Problem>,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
+    query: Result<Query<TaskQuery>, Problem>,
+) -> Response {
+    let opened = async {
+        let Query(query) = query?;
+        let seen = query.seen.clone();
+        let follower = api.engine().follow_all();
+        let page = LivePage::List(Box::new(query));
+        Opening {
+            peer,
+            headers,
+            seen,
+        }
+        .open(&api, caller?, page, follower)
+        .await
+    };
+    opened.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// What whoever follows a task has seen last.
+#[derive(Debug, Deserialize)]
+pub(super) struct SeenQuery {
+    seen: Option<String>,
+}
+
+pub(super) async fn task(
+    State(api): State<Arc<Api>>,
+    caller: Result<Caller, Problem>,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
+    path: Result<Path<String>, Problem>,
+    query: Result<Query<SeenQuery>, Problem>,
+) -> Response {
+    let opened = async {
+        let (Path(task), Query(query)) = (path?, query?);
+        let follower = api.engine().follow(&task);
+        let page = LivePage::Task(task);
+        let seen = query.seen;
+        Opening {
+            peer,
+            headers,
+            seen,
+        }
+        .open(&api, caller?, page, follower)
+        .await
+    };
+    opened.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// What a request for a stream says.
+struct Opening {
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
+    seen: Option<String>,
+}
+
+impl Opening {
+    async fn open(
+        self,
+        api: &Arc<Api>,
+        caller: Caller,
+        page: LivePage,
+        follower: TaskFollower,
+    ) -> Result<Response, Problem> {
+        caller.needs(KeyScope::TasksRead)?;
+        page.mark(api, &caller).await?;
+        let peer = self.peer.map(|Extension(ConnectInfo(peer))| peer.ip());
+        let permit = api.streams.admit(peer).ok_or_else(|| {
+            Problem::unavailable("there are too many streams; load the page again to see changes")
+        })?;
+        // A browser that comes back says what it was told last.
+        let last = self.headers.get("last-event-id");
+        let last = last
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        let now = Instant::now();
+        let reader = LiveReader {
+            api: Arc::clone(api),
+            caller,
+            _permit: permit,
+            page,
+            follower,
+            seen: last.or(self.seen).unwrap_or_default(),
+            checked: now,
+            look_at: now,
+            until: now + LONGEST,
+        };
+        let events = unfold(reader, LiveReader::next);
+        let stream = Sse::new(events).keep_alive(KeepAlive::default());
+        Ok(stream.into_response())
+    }
+}
+
+struct LiveReader {
+    api: Arc<Api>,
+    caller: Caller,
+    _permit: StreamPermit,
+    page: LivePage,
+    follower: TaskFollower,
+    /// What the page showed last.
+    seen: String,
+    checked: Instant,
+    look_at: Instant,
+    until: Instant,
+}
+
+impl LiveReader {
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        loop {
+            if Instant::now() >= self.until || self.api.engine().is_stopping() {
+                return None;
+            }
+            if self.checked.elapsed() >= CHECK {
+                let streams = &self.api.streams;
+                // Whoever may not look any more is asked to sign in when the browser comes back.
+                streams.let_in(&self.api, &self.caller).await.ok()?;
+                self.checked = Instant::now();
+            }
+            if Instant::now() >= self.look_at {
+                self.look_at = Instant::now() + LOOK;
+                let mark = self.page.mark(&self.api, &self.caller).await.ok()?;
+                if mark != self.seen {
+                    self.seen = mark;
+                    // Browsers do not tell of an event without data.
+                    let event = Event::default()
+                        .event("changed")
+                        .id(&self.seen)
+                        .data("changed");
+                    return Some((Ok(event), self));
+                }
+            }
+            self.wait().await;
+        }
+    }
+
+    async fn wait(&mut self) {
+        let due = (self.checked + CHECK).min(self.until).min(self.look_at);
+        tokio::select! {
+            () = self.api.engine().stopping() => {}
+            () = tokio::time::sleep_until(due) => {}
+            () = self.follower.changed() => self.look_at = self.look_at.min(Instant::now() + COLLECT),
+        }
+    }
+}
