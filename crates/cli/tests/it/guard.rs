@@ -175,6 +175,14 @@ fn a_value_of_a_stranger_does_not_decide_where_mail_goes() {
     let (code, told) = client.end();
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("guard: block: mail/mail_send: the user said no [ask_denied untrusted-value-decides-effect]"), "{told}");
+    // The trace has no gaps, though the answer to the ask is not in it.
+    let numbers: Vec<u64> = fs::read_to_string(&trace)
+        .unwrap()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64())
+        .collect();
+    assert!(numbers.len() > 5, "{numbers:?}");
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
     // What was seen can be scanned, and the call that was blocked is in it.
     let rules = write(scratch.path(), "rules.yaml", &json!({"oatf": "0.1", "attack": {
         "id": "TEST-001", "name": "Sends mail to a stranger", "execution": {"mode": "mcp_server", "state": {"tools": []}},
