@@ -14,7 +14,9 @@ pub mod pins;
 pub mod policy;
 pub mod proxy;
 pub mod record;
+mod run;
 pub mod taint;
 
 pub use finding::{FindingCode, FindingSeverity, GuardDecision, GuardFinding};
 pub use open::{GuardFiles, GuardOpenError, OpenedGuard, command_name, read_policy, url_name};
+pub use run::{GuardAsks, GuardRunError, UnknownAsks, guard_http, guard_stdio};

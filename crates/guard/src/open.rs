@@ -9,11 +9,10 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_wire::Url;
 use proofhouse_wire::files::{FileInput, Unreadable};
 
-use crate::GuardFinding;
 use crate::engine::{AskRoute, GuardSession, GuardSetup, WatchError, Watcher};
 use crate::pins::{LockFile, LockFileError};
 use crate::policy::{self, Policy};
-use crate::record::{GuardRecorder, SharedRecorder};
+use crate::record::{FindingListener, GuardRecorder, SharedRecorder};
 
 /// How many traces of one name there may be.
 const MAX_TRACES: usize = 10_000;
@@ -98,7 +97,7 @@ impl OpenedGuard {
         files: &GuardFiles,
         server: String,
         origin: String,
-        listener: Box<dyn FnMut(&GuardFinding) + Send>,
+        listener: FindingListener,
     ) -> Result<Self, GuardOpenError> {
         let (policy, directory) = match &files.policy {
             Some(path) => (read_policy(path)?, path.parent().unwrap_or(Path::new(""))),

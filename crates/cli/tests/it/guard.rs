@@ -175,9 +175,17 @@ fn a_value_of_a_stranger_does_not_decide_where_mail_goes() {
     let (code, told) = client.end();
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("guard: block: mail/mail_send: the user said no [ask_denied untrusted-value-decides-effect]"), "{told}");
+    // The trace has no gaps, though the answer to the ask is not in it.
+    let numbers: Vec<u64> = fs::read_to_string(&trace)
+        .unwrap()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64())
+        .collect();
+    assert!(numbers.len() > 5, "{numbers:?}");
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
     // What was seen can be scanned, and the call that was blocked is in it.
     let rules = write(scratch.path(), "rules.yaml", &json!({"oatf": "0.1", "attack": {
-        "id": "T-1", "name": "Sends mail to a stranger", "execution": {"mode": "mcp_server", "state": {"tools": []}},
+        "id": "TEST-001", "name": "Sends mail to a stranger", "execution": {"mode": "mcp_server", "state": {"tools": []}},
         "indicators": [{"target": "arguments.to", "method": "tools/call", "pattern": {"contains": "evil.example"}}],
     }}).to_string());
     let scanned = run(&["scan", &trace, "--rules", &rules, "--allow-unknown"]);
@@ -412,11 +420,19 @@ async fn the_official_clients_pass_through_the_guard_over_stdio() {
     };
     let scratch = tempfile::tempdir().unwrap();
     let (program, manifest) = (proofhouse(), manifest(scratch.path()));
-    let lock = scratch.path().join("proofhouse.lock").display().to_string();
     for (peer, mode, version) in MCP_CLIENTS {
         let arguments = [
-            mode, "stdio", &program, "guard", "--lock", &lock, "--", &program, "tool", "serve",
-            &manifest, "--stdio",
+            mode,
+            "stdio",
+            &program,
+            "guard",
+            "--no-lock",
+            "--",
+            &program,
+            "tool",
+            "serve",
+            &manifest,
+            "--stdio",
         ];
         let told = run_peer(&script(&directory, peer, "tools", &arguments)).await;
         check(&format!("{peer} {mode} stdio"), &told, version);
@@ -430,15 +446,13 @@ async fn the_official_clients_pass_through_the_guard_over_http() {
     };
     let scratch = tempfile::tempdir().unwrap();
     let (url, server, _stdin) = served(&manifest(scratch.path())).await;
-    let lock = scratch.path().join("proofhouse.lock").display().to_string();
     let mut guard = command(&[
         "guard",
         "--url",
         &url,
         "--listen",
         "127.0.0.1:0",
-        "--lock",
-        &lock,
+        "--no-lock",
     ])
     .stdin(Stdio::null())
     .stdout(Stdio::piped())
@@ -460,10 +474,6 @@ async fn the_official_clients_pass_through_the_guard_over_http() {
         .await;
         check(&format!("{peer} {mode} http"), &told, version);
     }
-    assert!(
-        fs::read_to_string(&lock).unwrap().contains("demo_greet"),
-        "the tools were pinned"
-    );
     guard.kill().unwrap();
     guard.wait().unwrap();
     server.stop().await;

@@ -127,6 +127,7 @@ impl GuardSession {
 
     /// A person answered a [`GuardAction::Question`]; an answer that comes too late does nothing.
     pub fn answer(&mut self, number: u64, allowed: bool) -> Vec<GuardAction> {
+        self.sequence = 0;
         let Some(ask) = self.asks.remove(&number) else {
             return Vec::new();
         };
@@ -161,6 +162,7 @@ impl GuardSession {
 
     /// Nobody answered in time.
     pub fn expire(&mut self, number: u64) -> Vec<GuardAction> {
+        self.sequence = 0;
         let Some(ask) = self.asks.remove(&number) else {
             return Vec::new();
         };

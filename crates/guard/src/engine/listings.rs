@@ -36,12 +36,13 @@ impl GuardSession {
         &mut self,
         call: &PendingCall,
         kind: PinKind,
-        result: Value,
+        mut result: Value,
         value: &Value,
     ) -> OneMessage {
-        let Some(items) = result.get(kind.key()).and_then(Value::as_array) else {
+        let Some(Value::Array(items)) = result.get_mut(kind.key()).map(Value::take) else {
             return OneMessage::Pass;
         };
+        let items = items.as_slice();
         if kind == PinKind::Tool {
             self.note_annotations(items);
         }

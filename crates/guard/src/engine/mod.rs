@@ -347,7 +347,8 @@ impl GuardSession {
     }
 
     fn one(&mut self, from: MessageFrom, message: RpcMessage, value: &Value) -> OneMessage {
-        self.sequence = self.recorder.with(GuardRecorder::next_sequence);
+        // Only what is written into the trace has a number, so that it has no gaps.
+        self.sequence = 0;
         match (from, message) {
             (MessageFrom::Client, RpcMessage::Request { id, method, params }) => {
                 self.client_request(id, method, params, value)
@@ -512,7 +513,6 @@ impl GuardSession {
 
     /// A line that is no message. It is not passed on: what we cannot read, we cannot judge.
     fn malformed(&mut self, from: MessageFrom, line: &[u8], reason: &str) -> Passage {
-        self.sequence = self.recorder.with(GuardRecorder::next_sequence);
         let (who, direction) = match from {
             MessageFrom::Client => ("client", Direction::Request),
             MessageFrom::Server => ("server", Direction::Response),
@@ -538,15 +538,21 @@ impl GuardSession {
         content: Value,
     ) -> Option<String> {
         if self.scan.is_none() && !self.recorder.with(|recorder| recorder.has_trace()) {
+            self.sequence = self.recorder.with(GuardRecorder::next_sequence);
             return None;
         }
-        let message = TraceMessage {
-            sequence: self.sequence,
-            time: Some(self.recorder.with(|recorder| recorder.now())),
-            direction,
-            ..TraceMessage::new("mcp", operation, content)
-        };
-        self.recorder.with(|recorder| recorder.message(&message));
+        // Several sessions may write one trace: the number and the line belong together.
+        let message = self.recorder.with(|recorder| {
+            let message = TraceMessage {
+                sequence: recorder.next_sequence(),
+                time: Some(recorder.now()),
+                direction,
+                ..TraceMessage::new("mcp", operation, content)
+            };
+            recorder.message(&message);
+            message
+        });
+        self.sequence = message.sequence;
         let (Some(scan), Some(watcher)) = (&mut self.scan, &self.setup.watcher) else {
             return None;
         };

@@ -34,6 +34,24 @@ pub enum ConfiguredClient {
     VsCode,
 }
 
+/// A word that names no client whose configuration is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write claude-code, cursor or vscode, or name the file")]
+pub struct UnknownClient;
+
+impl std::str::FromStr for ConfiguredClient {
+    type Err = UnknownClient;
+
+    fn from_str(word: &str) -> Result<Self, UnknownClient> {
+        match word {
+            "claude-code" => Ok(Self::ClaudeCode),
+            "cursor" => Ok(Self::Cursor),
+            "vscode" => Ok(Self::VsCode),
+            _ => Err(UnknownClient),
+        }
+    }
+}
+
 impl ConfiguredClient {
     /// The configuration of a project.
     #[must_use]

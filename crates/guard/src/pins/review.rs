@@ -18,6 +18,15 @@ pub struct OfferedChanges {
 }
 
 impl OfferedChanges {
+    /// As lines of a diff.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![visible(&self.server)];
+        let changes = self.changes.iter().flat_map(diff_lines);
+        lines.extend(changes.map(|line| format!("  {line}")));
+        lines
+    }
+
     /// As programs read it.
     #[must_use]
     pub fn value(&self) -> Value {

@@ -15,12 +15,15 @@ pub use ocsf::to_ocsf;
 /// Where something is written.
 pub type RecordTarget = Box<dyn Write + Send>;
 
+/// Hears of every finding.
+pub type FindingListener = Box<dyn FnMut(&GuardFinding) + Send>;
+
 /// Writes down what was seen.
 pub struct GuardRecorder {
     trace: Option<TraceWriter<RecordTarget>>,
     findings: Option<RecordTarget>,
     ocsf: Option<RecordTarget>,
-    on_finding: Option<Box<dyn FnMut(&GuardFinding) + Send>>,
+    on_finding: Option<FindingListener>,
     clock: fn() -> jiff::Timestamp,
     /// The first thing that could not be written.
     failure: Option<std::io::Error>,
@@ -81,7 +84,7 @@ impl GuardRecorder {
 
     /// Tells somebody of every finding.
     #[must_use]
-    pub fn with_listener(mut self, listener: Box<dyn FnMut(&GuardFinding) + Send>) -> Self {
+    pub fn with_listener(mut self, listener: FindingListener) -> Self {
         self.on_finding = Some(listener);
         self
     }

@@ -119,7 +119,7 @@ fn an_ask_goes_to_the_client_and_its_answer_counts() {
             "{question}"
         );
         let reply = json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer});
-        let Passage::Instead(actions) = tried.from_client(&reply) else {
+        let Passage::Instead(actions) = tried.client_says(&reply) else {
             panic!("the answer is ours");
         };
         if passes {
@@ -161,7 +161,7 @@ fn nobody_who_answers_is_a_denial() {
     assert!(cancelled.contains("notifications/cancelled"), "{cancelled}");
     // A late answer opens nothing.
     let late = json!({"jsonrpc": "2.0", "id": "proofhouse-guard:1", "result": {"action": "accept", "content": {"allow": true}}});
-    assert_eq!(tried.from_client(&late), Passage::Instead(Vec::new()));
+    assert_eq!(tried.client_says(&late), Passage::Instead(Vec::new()));
 
     // A client that cannot ask its user is told at once.
     let mut mute = Tried::new(policy(&FLOW.replace("DECISION", "ask")), None);
@@ -176,7 +176,7 @@ fn a_server_cannot_answer_for_the_user() {
     tried.call("send", &tainted());
     tried.findings();
     let forged = json!({"jsonrpc": "2.0", "id": "proofhouse-guard:1", "method": "elicitation/create", "params": {"message": "Click accept!"}});
-    assert_eq!(tried.from_server(&forged), Passage::Instead(Vec::new()));
+    assert_eq!(tried.server_says(&forged), Passage::Instead(Vec::new()));
     assert_eq!(tried.codes(), [FindingCode::Unasked]);
 }
 
@@ -243,7 +243,7 @@ fn a_modern_client_gets_a_complete_result() {
     let mut tried = Tried::new(Policy::stock(), None);
     let params = json!({"name": "x", "arguments": {"k": "AKIAIOSFODNN7EXAMPLE"}, "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}});
     let request = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
-    let Passage::Instead(actions) = tried.from_client(&request) else {
+    let Passage::Instead(actions) = tried.client_says(&request) else {
         panic!("it passed");
     };
     assert_eq!(only_to_client(&actions)["result"]["resultType"], "complete");

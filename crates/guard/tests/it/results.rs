@@ -32,12 +32,12 @@ fn a_result_is_redacted_or_withheld_by_rule() {
 fn an_answer_that_nobody_asked_for_does_not_pass() {
     let mut tried = Tried::new(policy("policy: 1\n"), None);
     let answer = json!({"jsonrpc": "2.0", "id": 9, "result": {"tools": []}});
-    assert_eq!(tried.from_server(&answer), Passage::Instead(Vec::new()));
+    assert_eq!(tried.server_says(&answer), Passage::Instead(Vec::new()));
     assert_eq!(tried.codes(), [FindingCode::Unasked]);
     // A second answer to one request is one, too.
     tried.exchange("ping", &json!({}), &json!({}));
     let again = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
-    assert_eq!(tried.from_server(&again), Passage::Instead(Vec::new()));
+    assert_eq!(tried.server_says(&again), Passage::Instead(Vec::new()));
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn one_message_of_a_batch_can_be_stopped() {
     let mut tried = Tried::new(policy(text), None);
     let call = |id: u64, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool}});
     assert_eq!(
-        tried.from_client(&json!([call(1, "good"), call(2, "fine")])),
+        tried.client_says(&json!([call(1, "good"), call(2, "fine")])),
         Passage::Pass
     );
-    let Passage::Instead(actions) = tried.from_client(&json!([call(3, "good"), call(4, "bad")]))
+    let Passage::Instead(actions) = tried.client_says(&json!([call(3, "good"), call(4, "bad")]))
     else {
         panic!("it passed");
     };
@@ -99,8 +99,8 @@ fn one_message_of_a_batch_can_be_stopped() {
 fn an_id_in_use_and_ids_of_any_size_are_handled() {
     let mut tried = Tried::new(policy("policy: 1\n"), None);
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    assert_eq!(tried.from_client(&ping), Passage::Pass);
-    let Passage::Instead(_) = tried.from_client(&ping) else {
+    assert_eq!(tried.client_says(&ping), Passage::Pass);
+    let Passage::Instead(_) = tried.client_says(&ping) else {
         panic!("two answers could not be told apart");
     };
     let long = "123456789012345678901234567890";
@@ -121,11 +121,11 @@ fn cancelled_requests_do_not_pile_up_and_late_answers_are_judged() {
     let mut tried = Tried::new(policy("policy: 1\n"), None);
     let request = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "x"}});
     for id in 0..20_000 {
-        assert_eq!(tried.from_client(&request(id)), Passage::Pass, "{id}");
+        assert_eq!(tried.client_says(&request(id)), Passage::Pass, "{id}");
         let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-        assert_eq!(tried.from_client(&cancel), Passage::Pass);
+        assert_eq!(tried.client_says(&cancel), Passage::Pass);
     }
     let late = json!({"jsonrpc": "2.0", "id": 19_999, "result": {"content": []}});
-    assert_eq!(tried.from_server(&late), Passage::Pass);
-    assert_eq!(tried.from_server(&late), Passage::Instead(Vec::new()));
+    assert_eq!(tried.server_says(&late), Passage::Pass);
+    assert_eq!(tried.server_says(&late), Passage::Instead(Vec::new()));
 }

@@ -61,12 +61,12 @@ impl Tried {
         self.findings().iter().map(|finding| finding.code).collect()
     }
 
-    pub(crate) fn from_client(&mut self, message: &Value) -> Passage {
+    pub(crate) fn client_says(&mut self, message: &Value) -> Passage {
         self.session
             .judge(MessageFrom::Client, message.to_string().as_bytes())
     }
 
-    pub(crate) fn from_server(&mut self, message: &Value) -> Passage {
+    pub(crate) fn server_says(&mut self, message: &Value) -> Passage {
         self.session
             .judge(MessageFrom::Server, message.to_string().as_bytes())
     }
@@ -76,9 +76,9 @@ impl Tried {
         let id = self.next;
         self.next += 1;
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        assert_eq!(self.from_client(&request), Passage::Pass, "{request}");
+        assert_eq!(self.client_says(&request), Passage::Pass, "{request}");
         let response = json!({"jsonrpc": "2.0", "id": id, "result": result});
-        match self.from_server(&response) {
+        match self.server_says(&response) {
             Passage::Pass => response,
             Passage::Instead(actions) => only_to_client(&actions),
         }
@@ -101,7 +101,7 @@ impl Tried {
         let id = self.next;
         self.next += 1;
         let params = json!({"name": tool, "arguments": arguments});
-        self.from_client(
+        self.client_says(
             &json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}),
         )
     }

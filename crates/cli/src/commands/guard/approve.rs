@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use proofhouse_guard::engine::Watcher;
-use proofhouse_guard::pins::{self, LockFile, OfferedChanges, approve, diff_lines, review};
+use proofhouse_guard::pins::{self, LockFile, OfferedChanges, approve, review};
 use proofhouse_guard::{policy, read_policy};
 use serde_json::json;
 
@@ -32,17 +32,9 @@ pub(super) struct GuardApprove {
     #[arg(long)]
     yes: bool,
 
-    /// How to print the changes
-    #[arg(long, value_enum, default_value_t = ApproveFormat::Human)]
-    format: ApproveFormat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ApproveFormat {
-    /// A diff, for people
-    Human,
-    /// For programs
-    Json,
+    /// How to print the changes: as a diff for people, or for programs
+    #[arg(long, value_parser = ["human", "json"], default_value = "human")]
+    format: String,
 }
 
 /// Check a policy with all it names: its threat documents, and that indicators may block
@@ -69,18 +61,12 @@ impl GuardApprove {
         let only = self.server.as_deref();
         let offered = review(&lock, &pending, only);
         let mut data = StdoutData::new();
-        match self.format {
-            ApproveFormat::Human => {
-                for one in &offered {
-                    data.line(&crate::output::printable_line(&one.server))?;
-                    for line in one.changes.iter().flat_map(diff_lines) {
-                        data.line(&format!("  {line}"))?;
-                    }
-                }
-            }
-            ApproveFormat::Json => {
-                let servers: Vec<_> = offered.iter().map(OfferedChanges::value).collect();
-                data.json(&json!({"version": 1, "approved": self.yes, "servers": servers}))?;
+        if self.format == "json" {
+            let servers: Vec<_> = offered.iter().map(OfferedChanges::value).collect();
+            data.json(&json!({"version": 1, "approved": self.yes, "servers": servers}))?;
+        } else {
+            for line in offered.iter().flat_map(OfferedChanges::lines) {
+                data.line(&line)?;
             }
         }
         data.finish()?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use proofhouse_guard::install::{
     ConfiguredClient, GuardCommandLine, Uninstalled, install, uninstall,
 };
@@ -20,19 +20,9 @@ struct ConfigChoice {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// The configuration of this client in the current directory
-    #[arg(long, value_enum)]
-    client: Option<ClientOption>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ClientOption {
-    /// .mcp.json
-    ClaudeCode,
-    /// .cursor/mcp.json
-    Cursor,
-    /// .vscode/mcp.json
-    Vscode,
+    /// The configuration of this client in the current directory: claude-code, cursor or vscode
+    #[arg(long)]
+    client: Option<ConfiguredClient>,
 }
 
 /// Put the guard in front of the servers of a client's configuration
@@ -74,12 +64,7 @@ pub(super) struct GuardUninstall {
 
 impl ConfigChoice {
     fn path(self) -> PathBuf {
-        let client = self.client.map(|client| match client {
-            ClientOption::ClaudeCode => ConfiguredClient::ClaudeCode,
-            ClientOption::Cursor => ConfiguredClient::Cursor,
-            ClientOption::Vscode => ConfiguredClient::VsCode,
-        });
-        let file = client.map(|client| client.project_file(Path::new("")));
+        let file = self.client.map(|client| client.project_file(Path::new("")));
         file.or(self.file).unwrap_or_default()
     }
 }

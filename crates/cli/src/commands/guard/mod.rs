@@ -5,17 +5,13 @@ mod install;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
-use proofhouse_guard::engine::AskRoute;
-use proofhouse_guard::proxy::{GuardedCommand, HttpGuard, PersonAsker, ProxyLimits, run_stdio};
+use clap::{Args, Subcommand};
 use proofhouse_guard::{
-    FindingSeverity, GuardFiles, GuardFinding, OpenedGuard, command_name, pins, url_name,
+    FindingSeverity, GuardAsks, GuardFiles, GuardFinding, OpenedGuard, command_name, guard_http,
+    guard_stdio, pins, url_name,
 };
-use proofhouse_wire::client::{Client, Roots};
-use proofhouse_wire::server::BoundServer;
-use proofhouse_wire::{CancellationToken, WireLimits};
+use proofhouse_wire::CancellationToken;
 use serde_json::json;
 
 use crate::exit_code::Exit;
@@ -23,9 +19,6 @@ use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, talk};
 use crate::proxies;
 use crate::tools::work::until_interrupted;
-
-/// A stream over HTTP may be silent for as long.
-const SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Guard an MCP server: pins its definitions, follows values from untrusted results into calls, applies rules
 ///
@@ -55,9 +48,10 @@ pub(crate) struct GuardCommand {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
-    /// Who is asked where a rule says `ask`; by default the client's user over stdio, and the terminal over HTTP
-    #[arg(long, value_enum)]
-    ask: Option<AskOption>,
+    /// Who is asked where a rule says `ask`: client (its user, through MCP's elicitation; stdio only), terminal or nobody, which
+    /// makes every ask a denial; by default the client over stdio, and the terminal over HTTP
+    #[arg(long, value_name = "WHO")]
+    ask: Option<GuardAsks>,
 
     /// Guard the server at this address, over HTTP
     #[arg(
@@ -118,16 +112,6 @@ enum GuardPart {
     Check(approve::GuardCheck),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum AskOption {
-    /// The user of the client, through MCP's elicitation; a denial if the client has none (stdio only)
-    Client,
-    /// The person at the terminal that the guard was started in
-    Terminal,
-    /// Nobody: every ask is a denial
-    Nobody,
-}
-
 impl FileOptions {
     fn files(self) -> GuardFiles {
         GuardFiles {
@@ -162,112 +146,34 @@ impl GuardCommand {
         let opened = OpenedGuard::open(&self.files.files(), server, origin, Box::new(tell));
         let opened = Arc::new(opened.map_err(cannot)?);
         let cancel = CancellationToken::new();
-        let exit = match (self.url, self.listen) {
-            (Some(url), Some(listen)) => {
-                let serving = serve(&url, listen, &opened, self.ask, &cancel);
-                until_interrupted(&cancel, serving)?.into_inner()?
-            }
-            _ => {
-                let carrying = carry(self.start, &opened, self.ask, &cancel);
-                until_interrupted(&cancel, carrying)?.into_inner()?
+        let guarding = async {
+            match (self.url, self.listen) {
+                (Some(url), Some(at)) => {
+                    let proxies = proxies::from_environment();
+                    guard_http(&opened, &url, at, self.ask, proxies, &cancel, listening).await
+                }
+                _ => {
+                    let ends = (tokio::io::stdin(), tokio::io::stdout());
+                    guard_stdio(&opened, self.start, ends, self.ask, &cancel).await
+                }
             }
         };
+        let ended = until_interrupted(&cancel, guarding)?.into_inner();
+        ended.map_err(cannot)?;
         match opened.write_failure() {
             Some(error) => Err(CommandError::cannot_run(format!(
                 "what was seen could not be written: {error}"
             ))),
-            None => Ok(exit),
+            None => Ok(Exit::Success),
         }
     }
 }
 
-/// Guards a server over stdio.
-async fn carry(
-    start: Vec<String>,
-    opened: &OpenedGuard,
-    ask: Option<AskOption>,
-    cancel: &CancellationToken,
-) -> Result<Exit, CommandError> {
-    let (route, asker) = asking(ask.unwrap_or(AskOption::Client))?;
-    let session = opened.session(route).map_err(cannot)?;
-    let mut words = start.into_iter();
-    let command = GuardedCommand {
-        program: words.next().unwrap_or_default(),
-        arguments: words.collect(),
-    };
-    let ends = (tokio::io::stdin(), tokio::io::stdout());
-    let ended = run_stdio(
-        &command,
-        session,
-        ends,
-        asker,
-        ProxyLimits::default(),
-        cancel,
-    )
-    .await;
-    let ended = ended.map_err(cannot)?;
-    if ended.server_left {
-        let how = ended
-            .status
-            .map(|status| format!(" ({status})"))
-            .unwrap_or_default();
-        return Err(CommandError::cannot_run(format!(
-            "the server ended before its client{how}"
-        )));
-    }
-    Ok(Exit::Success)
-}
-
-/// Guards a server over HTTP.
-async fn serve(
-    url: &str,
-    listen: std::net::SocketAddr,
-    opened: &Arc<OpenedGuard>,
-    ask: Option<AskOption>,
-    cancel: &CancellationToken,
-) -> Result<Exit, CommandError> {
-    let (route, asker) = match ask {
-        Some(AskOption::Client) => {
-            return Err(CommandError::usage(
-                "over HTTP, use --ask terminal or --ask nobody",
-            ));
-        }
-        Some(ask) => asking(ask)?,
-        None => asking(AskOption::Terminal).or_else(|_| asking(AskOption::Nobody))?,
-    };
-    let limits = WireLimits {
-        max_message_bytes: ProxyLimits::default().max_message_bytes,
-        response_timeout: SILENCE,
-        idle_timeout: SILENCE,
-        ..WireLimits::default()
-    };
-    let client = Client::proxied(limits.clone(), proxies::from_environment(), Roots::System);
-    let bound = BoundServer::new(listen)
-        .await
-        .map_err(|error| CommandError::cannot_run(format!("cannot listen on {listen}: {error}")))?;
-    let sessions = Arc::clone(opened);
-    let make = Box::new(move || sessions.session(route));
-    let guard = HttpGuard::new(url, bound.address(), client.map_err(cannot)?, asker, make);
-    let guard = guard.map_err(cannot)?;
+/// Says where clients reach the server; a reader that went away does not end the guard.
+fn listening(url: &str) {
     let mut data = StdoutData::new();
-    data.line(&json!({"listening": guard.url()}).to_string())?;
-    data.finish()?;
-    bound.serve(Arc::new(guard), limits, cancel.clone()).await;
-    Ok(Exit::Success)
-}
-
-/// Who is asked, and how they are reached.
-fn asking(ask: AskOption) -> Result<(AskRoute, Option<Arc<PersonAsker>>), CommandError> {
-    match ask {
-        AskOption::Client => Ok((AskRoute::Client, None)),
-        AskOption::Nobody => Ok((AskRoute::Nobody, None)),
-        AskOption::Terminal => {
-            let asker = PersonAsker::terminal().map_err(|error| {
-                CommandError::cannot_run(format!("there is no terminal to ask at: {error}"))
-            })?;
-            Ok((AskRoute::Person, Some(Arc::new(asker))))
-        }
-    }
+    let _ = data.line(&json!({"listening": url}).to_string());
+    let _ = data.finish();
 }
 
 /// Says what was found, on one line.

@@ -245,10 +245,11 @@ fn check_flags(page: &str, command: &str, unknown: &mut String) {
     let Some(name) = words.next() else {
         return;
     };
-    let words: Vec<&str> = words.collect();
+    // What comes after two dashes is a command of its own.
+    let words: Vec<&str> = words.take_while(|word| *word != "--").collect();
     let mut help = run(&[name, "--help"]).stdout;
     if help.contains("Commands:\n")
-        && let Some(part) = words.first()
+        && let Some(part) = words.first().filter(|word| !word.starts_with('-'))
     {
         help = run(&[name, part, "--help"]).stdout;
     }
