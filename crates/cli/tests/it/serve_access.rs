@@ -389,7 +389,10 @@ fn settings_are_read_again_at_sighup() {
     std::fs::write(served.path("operator.yaml"), "webhoks: {}\negress: 7\n").unwrap();
     served.signal("-HUP");
     until("a word about the settings", || {
-        served.log().contains("the old settings stay in use").then_some(())
+        served
+            .log()
+            .contains("the old settings stay in use")
+            .then_some(())
     });
     assert_eq!(post("first", "3"), 202);
     std::fs::write(served.path("operator.yaml"), settings("second")).unwrap();

@@ -288,11 +288,7 @@ fn the_file_is_put_back_when_the_campaign_is_interrupted_or_killed() {
     child.wait().unwrap();
     assert!(is_other(), "nobody could put it back");
     let next = bench.run(&[&arguments[..], &["--deadline", "1s"]].concat());
-    assert!(
-        next.stderr.contains("restored"),
-        "{}",
-        next.stderr
-    );
+    assert!(next.stderr.contains("restored"), "{}", next.stderr);
     check_back(&bench);
 }
 
