@@ -245,8 +245,8 @@ fn note_reason(caller: &Caller, reason: Option<&str>) {
 }
 
 /// Who wants something of a task, and why; it is kept with the command and noted in the audit log.
-fn about(caller: &Caller, reason: Option<String>) -> Value {
-    note_reason(caller, reason.as_deref());
+fn about(caller: &Caller, reason: Option<&str>) -> Value {
+    note_reason(caller, reason);
     json!({"by": caller.key, "person": caller.person(), "reason": reason})
 }
 
@@ -258,7 +258,7 @@ pub(crate) async fn interrupt(
     reason: Option<String>,
 ) -> Result<(), Problem> {
     api.seen_by(caller).task(task).await?;
-    let about = about(caller, reason);
+    let about = about(caller, reason.as_deref());
     Ok(api.running_engine()?.interrupt_by(task, about).await?)
 }
 
@@ -270,7 +270,7 @@ pub(crate) async fn cancel(
     reason: Option<String>,
 ) -> Result<(), Problem> {
     api.seen_by(caller).task(task).await?;
-    let about = about(caller, reason);
+    let about = about(caller, reason.as_deref());
     Ok(api.running_engine()?.cancel_by(task, about).await?)
 }
 

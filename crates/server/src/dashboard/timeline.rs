@@ -223,8 +223,8 @@ impl TimelineMaker<'_> {
 
     /// A question was answered, at the latest at this time.
     fn answered(&mut self, review: u64, seq: i64, (since, at): (Millis, Millis)) {
-        let answers = self.answers.iter().filter(|answer| answer.review == review);
-        let label = match answers.last() {
+        let mut answers = self.answers.iter().filter(|answer| answer.review == review);
+        let label = match answers.next_back() {
             None => "a question was answered".to_owned(),
             Some(answer) => {
                 let done = if answer.approve { "approved" } else { "denied" };
