@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn only_what_was_not_taken_is_unread() {
-        let table: [(fn(&UnreadWatch), usize); 5] = [
+        type Happening = fn(&UnreadWatch);
+        let table: [(Happening, usize); 5] = [
             (|_| {}, 0),
             (UnreadWatch::set_failed, 2),
             (|watch| watch.set_blocked(true), 2),
