@@ -75,6 +75,15 @@ def prepare(suite, task, goal):
     return task.init_environment(environment)
 
 
+def is_reached(injection, before, after):
+    """Whether the injection's goal was reached, by AgentDojo's own check."""
+    try:
+        return bool(injection.security("", before, after))
+    except NotImplementedError:
+        # A goal that leaves nothing in the environment, such as a visit: only the calls tell.
+        return False
+
+
 def run(suite, task, injection, make):
     """What became of each call of the user task, and of each of the injection, and whether the injection's goal was reached."""
     environment = prepare(suite, task, injection.GOAL if injection else None)
@@ -89,8 +98,7 @@ def run(suite, task, injection, make):
             return own, [], False
         calls = injection.ground_truth(environment.model_copy(deep=True))
         foreign = [session.call(call.function, arguments_of(call), False) for call in calls]
-        reached = bool(injection.security("", before, environment))
-        return own, foreign, reached
+        return own, foreign, is_reached(injection, before, environment)
     finally:
         session.end()
 
