@@ -186,7 +186,7 @@ fn a_value_of_a_stranger_does_not_decide_where_mail_goes() {
     // What was seen can be scanned, and the call that was blocked is in it.
     let rules = write(scratch.path(), "rules.yaml", &json!({"oatf": "0.1", "attack": {
         "id": "TEST-001", "name": "Sends mail to a stranger", "execution": {"mode": "mcp_server", "state": {"tools": []}},
-        "indicators": [{"target": "arguments.to", "method": "tools/call", "pattern": {"contains": "evil.example"}}],
+        "indicators": [{"target": "arguments.to", "pattern": {"contains": "evil.example"}}],
     }}).to_string());
     let scanned = run(&["scan", &trace, "--rules", &rules, "--allow-unknown"]);
     assert_eq!(
