@@ -14,7 +14,6 @@ use crate::exit_code::Exit;
 use crate::interrupt::Interrupt;
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
 use crate::progress::ScanMeter;
-use crate::report;
 use crate::rules::JudgingDocuments;
 use crate::traces::{self, TraceOptions};
 
@@ -147,7 +146,7 @@ impl ExplainVerdict {
         let mut data = StdoutData::new();
         match self.format {
             ExplainVerdictFormat::Human => {
-                report::explain_verdict::write(&mut data, &scanner, &explained)?;
+                data.write(&explain_verdict::text(&scanner, &explained))?;
             }
             ExplainVerdictFormat::Json => {
                 data.json(&explain_verdict::json::document(&scanner, &explained))?;

@@ -1,7 +1,6 @@
 //! What commands found, for people, one file each; the forms for programs are in the crate `report`.
 
 pub(crate) mod attack;
-pub(crate) mod explain_verdict;
 pub(crate) mod human;
 pub(crate) mod replay;
 pub(crate) mod scan;

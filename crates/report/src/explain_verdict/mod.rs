@@ -1,11 +1,14 @@
-//! Why indicators judged a trace as they did: the lines of documents that decide, and the form for programs.
+//! Why indicators judged a trace as they did: the lines of documents that decide, and the forms for people and for programs.
 
 pub mod json;
+mod text;
 
 use proofhouse_detect::{
     DocumentVerdict, EXTENSION_FIELD, IndicatorExplanation, IndicatorReport, Kept,
 };
 use proofhouse_oatf::{Condition, Document, Indicator, IndicatorResult, Protocol, Span, Surface};
+
+pub use text::text;
 
 /// A trace and what was made of it.
 pub struct Explained<'s> {

@@ -104,7 +104,7 @@ impl MessageOutlet {
         patience: Duration,
     ) -> Result<(), OutletClosed> {
         let (frame, writer) = self.frame(data, note);
-        self.write(&frame, writer, note, patience, MessagePlace::Middle)
+        self.write(&frame, writer, note, patience, StreamPlace::Middle)
             .await
     }
 
@@ -116,7 +116,7 @@ impl MessageOutlet {
         patience: Duration,
     ) -> Result<(), OutletClosed> {
         let (frame, writer) = self.frame(data, note);
-        self.write(&frame, writer, note, patience, MessagePlace::Last)
+        self.write(&frame, writer, note, patience, StreamPlace::Last)
             .await
     }
 
@@ -131,7 +131,7 @@ impl MessageOutlet {
         let (frame, writer) = self.frame(data, note);
         match (self, writer) {
             (Self::Lines(_), writer) => {
-                self.write(&frame, writer, note, patience, MessagePlace::Middle)
+                self.write(&frame, writer, note, patience, StreamPlace::Middle)
                     .await
             }
             (Self::Events(_), Some(writer)) => writer
@@ -168,11 +168,11 @@ impl MessageOutlet {
             return self.cut(&frame[..half(&frame)], writer, patience).await;
         }
         if delivery.duplicate_ids {
-            let place = MessagePlace::Middle;
+            let place = StreamPlace::Middle;
             self.reply_once(data, &nothing, delivery.slow_stream, patience, place)
                 .await?;
         }
-        let place = MessagePlace::Last;
+        let place = StreamPlace::Last;
         self.reply_once(data, note, delivery.slow_stream, patience, place)
             .await
     }
@@ -183,7 +183,7 @@ impl MessageOutlet {
         note: &DeliveryNote,
         slow: Option<Duration>,
         patience: Duration,
-        place: MessagePlace,
+        place: StreamPlace,
     ) -> Result<(), OutletClosed> {
         let (frame, writer) = self.frame(data, note);
         match slow {
@@ -234,7 +234,7 @@ impl MessageOutlet {
         writer: Option<StreamWriter>,
         note: &DeliveryNote,
         patience: Duration,
-        place: MessagePlace,
+        place: StreamPlace,
     ) -> Result<(), OutletClosed> {
         match self {
             Self::Lines(lines) => {
@@ -266,7 +266,7 @@ impl MessageOutlet {
         note: &DeliveryNote,
         pause: Duration,
         patience: Duration,
-        place: MessagePlace,
+        place: StreamPlace,
     ) -> Result<(), OutletClosed> {
         let pieces = pieces(frame.as_bytes());
         if let Self::Lines(lines) = self {
@@ -289,7 +289,7 @@ impl MessageOutlet {
         }
         let Some(writer) = writer else { return Ok(()) };
         let nothing = DeliveryNote::default();
-        let place = MessagePlace::Middle;
+        let place = StreamPlace::Middle;
         write(&writer, part.as_bytes(), &nothing, patience, place).await?;
         writer.cut().await;
         Ok(())
@@ -298,7 +298,7 @@ impl MessageOutlet {
 
 /// Whether more follows a message on its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MessagePlace {
+enum StreamPlace {
     Middle,
     Last,
 }
@@ -314,13 +314,13 @@ pub(super) async fn write_body(
     if delivery.abrupt_close {
         // Half of a message carries nothing.
         let (part, nothing) = (&text[..half(text)], DeliveryNote::default());
-        let place = MessagePlace::Middle;
+        let place = StreamPlace::Middle;
         write(&writer, part.as_bytes(), &nothing, patience, place).await?;
         writer.cut().await;
         return Ok(());
     }
     let pause = delivery.slow_stream.unwrap_or_default();
-    let (pieces, place) = (pieces(text.as_bytes()), MessagePlace::Last);
+    let (pieces, place) = (pieces(text.as_bytes()), StreamPlace::Last);
     write_pieces(&writer, &pieces, note, pause, patience, place).await
 }
 
@@ -329,13 +329,13 @@ async fn write(
     bytes: &[u8],
     note: &DeliveryNote,
     patience: Duration,
-    place: MessagePlace,
+    place: StreamPlace,
 ) -> Result<(), OutletClosed> {
     let (bytes, unread) = (bytes.to_vec(), note.handed_over());
     let writing = async {
         match place {
-            MessagePlace::Middle => writer.write_watched(bytes, unread).await,
-            MessagePlace::Last => writer.finish(bytes, unread).await,
+            StreamPlace::Middle => writer.write_watched(bytes, unread).await,
+            StreamPlace::Last => writer.finish(bytes, unread).await,
         }
     };
     match tokio::time::timeout(patience, writing).await {
@@ -351,12 +351,12 @@ async fn write_pieces(
     note: &DeliveryNote,
     pause: Duration,
     patience: Duration,
-    place: MessagePlace,
+    place: StreamPlace,
 ) -> Result<(), OutletClosed> {
     let Some((last, before)) = pieces.split_last() else {
         return Ok(());
     };
-    let (nothing, middle) = (DeliveryNote::default(), MessagePlace::Middle);
+    let (nothing, middle) = (DeliveryNote::default(), StreamPlace::Middle);
     for piece in before {
         write(writer, piece, &nothing, patience, middle).await?;
         tokio::time::sleep(pause).await;

@@ -3,24 +3,22 @@
 
 use proofhouse_detect::{ExplainedMessage, IndicatorExplanation, OperatorCheck, Resolved, Scanner};
 use proofhouse_oatf::{Document, IndicatorResult};
-use proofhouse_report::explain_verdict::{
-    DecidingLine, Explained, deciding_line, deciding_operator, filters,
-};
+use proofhouse_source::printable_line;
 
-use super::plural;
-use crate::output::{CommandError, StdoutData, printable_line, quoted};
+use super::{DecidingLine, Explained, deciding_line, deciding_operator, filters};
+use crate::quoting::quoted;
+use crate::text::plural;
 
 /// How wide the output is, names of files aside.
 const WIDTH: usize = 80;
 
-pub(crate) fn write(
-    data: &mut StdoutData,
-    scanner: &Scanner,
-    explained: &Explained<'_>,
-) -> Result<(), CommandError> {
+/// The whole explanation.
+#[must_use]
+pub fn text(scanner: &Scanner, explained: &Explained<'_>) -> String {
+    let out = &mut String::new();
     for explanation in &explained.explanations {
         if let Some((name, document)) = scanner.documents().nth(explanation.document()) {
-            indicator(data, explained, explanation, name, document)?;
+            indicator(out, explained, explanation, name, document);
         }
     }
     for (position, verdict) in explained.verdicts.iter().enumerate() {
@@ -41,43 +39,46 @@ pub(crate) fn write(
         if let Some(diagnostic) = &verdict.attack.diagnostic {
             line.push_str(&format!(": {}", printable_line(diagnostic)));
         }
-        data.line(&line)?;
+        put(out, &line);
     }
-    Ok(())
+    std::mem::take(out)
 }
 
 fn indicator(
-    data: &mut StdoutData,
+    out: &mut String,
     explained: &Explained<'_>,
     explanation: &IndicatorExplanation<'_>,
     name: &str,
     document: &Document,
-) -> Result<(), CommandError> {
+) {
     let index = explanation.indicator();
     let Some(declared) = document.attack.indicators().get(index) else {
-        return Ok(());
+        return;
     };
     let Some(report) = explained.report(explanation) else {
-        return Ok(());
+        return;
     };
     let name = printable_line(name);
     let line = report
         .line
         .map(|line| format!(":{line}"))
         .unwrap_or_default();
-    data.line(&format!("{} {}", printable_line(&report.id), report.result))?;
-    data.line(&format!("  rule     {name}{line}"))?;
+    put(
+        out,
+        &format!("{} {}", printable_line(&report.id), report.result),
+    );
+    put(out, &format!("  rule     {name}{line}"));
     let wanted = filters(declared).into_iter();
     let wanted: Vec<_> = wanted
         .map(|(filter, wanted)| format!("{filter} {}", printable_line(wanted)))
         .collect();
-    data.line(&format!("  asks for {}", wanted.join(", ")))?;
+    put(out, &format!("  asks for {}", wanted.join(", ")));
     let messages = explanation.messages();
     let dropped = messages - explanation.kept();
-    data.line(&format!(
-        "  dropped  {dropped} of {}",
-        count(messages, "message")
-    ))?;
+    put(
+        out,
+        &format!("  dropped  {dropped} of {}", plural(messages, "message")),
+    );
     for seen in explanation.dropped() {
         let filter = seen.filter.filter();
         let lines: Vec<_> = seen
@@ -95,7 +96,7 @@ fn indicator(
             [one] if more.is_empty() => format!(", line {one}"),
             several => format!(", lines {}{more}", several.join(", ")),
         };
-        data.line(&format!("    by {filter}: {}{lines}", seen.count))?;
+        put(out, &format!("    by {filter}: {}{lines}", seen.count));
         // What was there instead is most often what explains it.
         if let Some(place) = seen.first.first() {
             let instead = match filter {
@@ -108,13 +109,13 @@ fn indicator(
                 Some(instead) => quoted(instead, 40),
                 None => "none".to_owned(),
             };
-            data.line(&format!("      the first has {instead}"))?;
+            put(out, &format!("      the first has {instead}"));
         }
     }
-    data.line(&format!(
-        "  kept     {}",
-        count(explanation.kept(), "message")
-    ))?;
+    put(
+        out,
+        &format!("  kept     {}", plural(explanation.kept(), "message")),
+    );
     for result in [
         IndicatorResult::Matched,
         IndicatorResult::Error,
@@ -125,53 +126,57 @@ fn indicator(
         if total == 0 {
             continue;
         }
-        data.line(&format!("    {result}: {total}"))?;
+        put(out, &format!("    {result}: {total}"));
         let shown = explanation.first(result);
         for found in shown {
             let operator = deciding_operator(&found.kept);
             let deciding = deciding_line(document, index, operator);
-            case(data, &explained.trace, &name, deciding.as_ref(), found)?;
+            case(out, &explained.trace, &name, deciding.as_ref(), found);
         }
         let more = total - shown.len() as u64;
         if more > 0 {
-            data.line(&format!(
-                "      and {more} more; --limit shows more of them"
-            ))?;
+            put(
+                out,
+                &format!("      and {more} more; --limit shows more of them"),
+            );
         }
     }
     let reason = printable_line(&explanation.reason());
-    data.line(&format!("  result   {}: {reason}", report.result))?;
-    data.line("")
+    put(out, &format!("  result   {}: {reason}", report.result));
+    put(out, "");
 }
 
 /// One kept message: the line of the document, the entry of the trace, and what came of it.
 fn case(
-    data: &mut StdoutData,
+    out: &mut String,
     trace: &str,
     document: &str,
     deciding: Option<&DecidingLine<'_>>,
     case: &ExplainedMessage,
-) -> Result<(), CommandError> {
+) {
     let indent = "      ";
     let place = &case.place;
     let trace = printable_line(trace);
     if let Some(DecidingLine { line, text }) = deciding {
-        data.line(&format!("{indent}document {document}:{line}"))?;
+        put(out, &format!("{indent}document {document}:{line}"));
         let shown = clipped(
             &printable_line(text.trim_start()),
             WIDTH - indent.len() - 11,
         );
-        data.line(&format!("{indent}         | {shown}"))?;
+        put(out, &format!("{indent}         | {shown}"));
     }
     let direction = place.direction.map(|direction| format!(" {direction}"));
-    data.line(&format!("{indent}trace    {trace}:{}", place.line))?;
-    data.line(&format!(
-        "{indent}         | message {}, {} {}{}",
-        place.sequence,
-        printable_line(place.protocol.as_str()),
-        printable_line(&place.operation),
-        direction.unwrap_or_default(),
-    ))?;
+    put(out, &format!("{indent}trace    {trace}:{}", place.line));
+    put(
+        out,
+        &format!(
+            "{indent}         | message {}, {} {}{}",
+            place.sequence,
+            printable_line(place.protocol.as_str()),
+            printable_line(&place.operation),
+            direction.unwrap_or_default(),
+        ),
+    );
     let kept = &case.kept;
     let target = printable_line(&kept.target);
     let target = if target.is_empty() {
@@ -180,10 +185,13 @@ fn case(
         &target
     };
     if kept.reached == 0 {
-        data.line(&format!("{indent}         | {target} leads to no value"))?;
+        put(
+            out,
+            &format!("{indent}         | {target} leads to no value"),
+        );
     }
     for value in &kept.values {
-        resolved(data, indent, value)?;
+        resolved(out, indent, value);
     }
     let shown = kept
         .values
@@ -192,21 +200,23 @@ fn case(
         .count();
     if kept.reached > shown {
         let more = kept.reached - shown;
-        data.line(&format!(
-            "{indent}         | and {} more",
-            plural(more, "value")
-        ))?;
+        put(
+            out,
+            &format!(
+                "{indent}         | and {} more",
+                plural(more as u64, "value")
+            ),
+        );
     }
     for one in kept.whole.iter().chain(&kept.canary) {
-        data.line(&format!("{indent}{}", check(one)))?;
+        put(out, &format!("{indent}{}", check(one)));
     }
     if let Some(reason) = &kept.reason {
-        data.line(&format!("{indent}because  {}", printable_line(reason)))?;
+        put(out, &format!("{indent}because  {}", printable_line(reason)));
     }
-    Ok(())
 }
 
-fn resolved(data: &mut StdoutData, indent: &str, value: &Resolved) -> Result<(), CommandError> {
+fn resolved(out: &mut String, indent: &str, value: &Resolved) {
     let path = if value.path.is_empty() {
         "the message".to_owned()
     } else {
@@ -216,11 +226,10 @@ fn resolved(data: &mut StdoutData, indent: &str, value: &Resolved) -> Result<(),
         .saturating_sub(indent.len() + 14 + path.chars().count())
         .max(20);
     let text = quoted(&value.text, room);
-    data.line(&format!("{indent}         | {path} = {text}"))?;
+    put(out, &format!("{indent}         | {path} = {text}"));
     for one in &value.checks {
-        data.line(&format!("{indent}{}", check(one)))?;
+        put(out, &format!("{indent}{}", check(one)));
     }
-    Ok(())
 }
 
 fn clipped(text: &str, width: usize) -> String {
@@ -239,6 +248,7 @@ fn check(check: &OperatorCheck) -> String {
     format!("{says} {} {}", check.operator, quoted(&check.operand, 50))
 }
 
-fn count(count: u64, word: &str) -> String {
-    plural(usize::try_from(count).unwrap_or(usize::MAX), word)
+fn put(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
 }
