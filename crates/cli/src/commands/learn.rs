@@ -11,6 +11,7 @@ use crate::exit_code::Exit;
 use crate::interrupt::Interrupt;
 use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::progress::ScanMeter;
+use crate::report::plural;
 use crate::traces::{self, TraceOptions};
 
 /// Draft a guard policy from traces of sessions in which nothing bad happened
@@ -85,9 +86,12 @@ impl Learn {
         data.write(&learned.policy(&self.name))?;
         data.finish()?;
         talk(&format!(
-            "learned from {} calls of {} tools; read every entry before you use it",
-            learned.calls(),
-            learned.tools()
+            "learned from {} and {}; read every entry before you use it",
+            plural(
+                usize::try_from(learned.calls()).unwrap_or(usize::MAX),
+                "call"
+            ),
+            plural(learned.tools(), "tool"),
         ));
         Ok(if skipped > 0 && !self.options.allow_skipped {
             Exit::Inconclusive

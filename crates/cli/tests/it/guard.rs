@@ -501,3 +501,51 @@ fn the_page_lists_every_finding() {
         .collect();
     assert_eq!(shown, codes);
 }
+
+/// What was recorded in a clean session becomes a policy that the guard can use.
+#[test]
+fn a_policy_is_learned_from_a_recorded_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("clean.jsonl");
+    let call = |seq: u32, direction: &str, content: Value| json!({"seq": seq, "protocol": "mcp", "operation": "tools/call", "direction": direction, "content": content});
+    let lines = [
+        json!({"proofhouse_trace": 1}),
+        call(
+            1,
+            "request",
+            json!({"name": "send_mail", "arguments": {"to": "bob@work.example"}}),
+        ),
+        call(
+            2,
+            "response",
+            json!({"name": "send_mail", "content": [{"type": "text", "text": "sent"}]}),
+        ),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(&trace, text).unwrap();
+    let learned = run(&["learn", "--name", "mail", trace.to_str().unwrap()]);
+    assert_eq!(learned.code, Some(0), "{}", learned.stderr);
+    assert!(
+        learned.stderr.contains("1 call and 1 tool"),
+        "{}",
+        learned.stderr
+    );
+    let policy = directory.path().join("policy.yaml");
+    fs::write(&policy, &learned.stdout).unwrap();
+    assert!(
+        learned.stdout.contains("decides: [to]"),
+        "{}",
+        learned.stdout
+    );
+    let checked = run(&["guard", "check", policy.to_str().unwrap()]);
+    assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+    // Nothing seen is nothing learned.
+    fs::write(&trace, format!("{}\n", lines[0])).unwrap();
+    let nothing = run(&["learn", trace.to_str().unwrap()]);
+    assert_eq!(
+        (nothing.code, nothing.stdout.as_str()),
+        (Some(3), ""),
+        "{}",
+        nothing.stderr
+    );
+}

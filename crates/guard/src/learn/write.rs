@@ -23,7 +23,7 @@ rules:
 
 pub(super) fn policy(learned: &LearnedSessions, name: &str) -> String {
     let mut out = format!(
-        "# A draft, learned from sessions in which nothing bad happened: {} calls of {} tools. Read every entry: what a tool\n\
+        "# A draft, learned from sessions in which nothing bad happened (calls: {}, tools: {}). Read every entry: what a tool\n\
          # returns and does was guessed from names and shapes.\npolicy: 1\nname: {}\n\n\
          taint:\n  # Ids are short.\n  min_value: 2\n",
         learned.calls,
@@ -81,6 +81,8 @@ fn entry(name: &str, tool: &LearnedTool, out: &mut String) {
     }
 }
 
+/// Whether the name begins with a word for reading. A word elsewhere says nothing: `mark_read` and `update_status` change
+/// something.
 fn is_reading(name: &str) -> bool {
     READING.contains(&first_word(name).as_str())
 }
@@ -116,7 +118,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{first_word, quoted};
+    use super::{first_word, is_reading, quoted};
 
     #[test]
     fn the_first_word_of_a_name_is_its_verb() {
@@ -128,6 +130,18 @@ mod tests {
             "Send",
         ] {
             assert_eq!(first_word(name), "send", "{name}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_word_says_that_a_tool_reads() {
+        for (name, reads) in [
+            ("get_mail", true),
+            ("fetchMail", true),
+            ("mark_read", false),
+            ("update_status", false),
+        ] {
+            assert_eq!(is_reading(name), reads, "{name}");
         }
     }
 
