@@ -404,7 +404,7 @@ mod tests {
 
     fn history() -> Vec<TurnRecord> {
         let time = "2026-01-01T00:00:00Z";
-        let call = json!({"id": "c1", "name": "till.refund", "arguments": {}});
+        let call = json!({"id": "c1", "name": "till.refund", "arguments": {"object": {}}});
         vec![
             turn(
                 0,
