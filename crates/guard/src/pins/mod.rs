@@ -1,7 +1,7 @@
 //! Pins: what servers said of themselves when somebody approved it, and what differs now.
 //!
 //! Pinned are tools, prompts, templates of resources, the instructions of a server and the card of an agent. They are
-//! kept whole in [`Lock`], a file that people review like code. [`changes`] compares, [`inspect`] looks at definitions
+//! kept whole in [`Lock`], a file that people review like code. `changes` compares, [`inspect`] looks at definitions
 //! at first sight.
 
 mod canonical;
