@@ -88,7 +88,11 @@ fn task(directory: &Path) -> Result<ToolTask, String> {
         return Err(finding.message.clone());
     }
     let tool = bundle.tools().next().ok_or("there is no tool")?.clone();
-    let limits = ToolLimits::default();
+    // Every operation is a function, so that deriving all of them is measured.
+    let limits = ToolLimits {
+        max_functions: OPERATIONS,
+        ..ToolLimits::default()
+    };
     let runtimes =
         Runtimes::new(&limits, EgressPolicy::default()).map_err(|error| error.to_string())?;
     let environment = Environment::new(json!({}), || "2026-01-02T03:04:05.000Z".to_owned());

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use memchr::memmem;
 
-use super::{OWN, TaintForm, TaintHit};
+use super::{CALL, TaintForm, TaintHit};
 
 /// How many places of one piece are known.
 const MAX_PLACES: usize = 4;
@@ -201,9 +201,9 @@ impl HeldTexts {
             })
     }
 
-    /// Whether a result has a whole value; what the client said and what was approved do not count.
+    /// Whether a result has a whole value; what the client said does not count.
     pub(super) fn whole_of_result(&self, value: &str) -> bool {
-        let counts = |held: &HeldText| !OWN.contains(&held.origin.as_str());
+        let counts = |held: &HeldText| held.origin != CALL;
         self.whole_where(value, 1, &counts).is_some()
     }
 

@@ -61,10 +61,8 @@ impl Default for TaintLimits {
     }
 }
 
-/// Where trusted words come from that stand in no result: what the client said, and what somebody approved.
+/// Where trusted words come from that stand in no result: what the client said.
 const CALL: &str = "call";
-const APPROVAL: &str = "approval";
-const OWN: &[&str] = &[CALL, APPROVAL];
 
 /// How much of the arguments of one call is looked at; more makes the answer incomplete.
 const MAX_ARGUMENT_BYTES: usize = 1 << 20;
@@ -234,12 +232,13 @@ impl TaintTracker {
         });
     }
 
-    /// Trusts the values of hits from now on: somebody approved them.
+    /// Trusts the values of hits from now on, as a whole: somebody approved them. What else such a value says was not
+    /// what the question was about.
     pub fn approve(&mut self, arguments: &Value, hits: &[TaintHit]) {
-        let trusted = &mut self.trusted;
+        let values = &mut self.values;
         each_text(arguments, &mut |path, text| {
             if hits.iter().any(|hit| hit.path == path) {
-                trusted.add(APPROVAL, TaintForm::Verbatim, text);
+                values.add(text);
             }
         });
     }
@@ -319,6 +318,9 @@ impl TaintTracker {
         let excused = |words: &str| is_excused && self.is_excused(words);
         let mut found: Vec<TaintHit> = Vec::new();
         for (path, text) in leaves {
+            if is_excused && (self.values.has(text) || self.named.has(text)) {
+                continue;
+            }
             let mut hit = held
                 .whole(text, self.limits.min_value)
                 .or_else(|| held.part(text));
