@@ -218,8 +218,9 @@ impl TaintTracker {
     pub fn remember_own(&mut self, arguments: &Value, taint: &CallTaint) {
         let (trusted, named) = (&mut self.trusted, &mut self.named);
         each_text(arguments, &mut |path, text| {
-            if taint.named.iter().any(|known| known == path) {
-                named.add(text);
+            // What came from a result is known from there.
+            if !taint.named.iter().any(|known| known == path) {
+                return;
             }
             let is_tainted = |hits: &[TaintHit]| hits.iter().any(|hit| hit.path == path);
             let is_split = taint
@@ -227,6 +228,7 @@ impl TaintTracker {
                 .iter()
                 .any(|hit| hit.form == TaintForm::Split);
             if !is_split && !is_tainted(&taint.untrusted) && !is_tainted(&taint.secret) {
+                named.add(text);
                 trusted.add(CALL, TaintForm::Verbatim, text);
             }
         });
