@@ -441,7 +441,7 @@ impl WireBody {
     fn ended(&mut self) {
         self.body = None;
         if let Some(unread) = self.at_end.take() {
-            self.unread.writes(unread);
+            self.unread.writes_piece(unread);
         }
     }
 }
@@ -465,11 +465,11 @@ impl HttpBody for WireBody {
             }
             Some(ReplyBody::Stream(stream)) => match stream.pieces.poll_recv(context) {
                 Poll::Ready(Some(BodyPiece::Data(data, unread))) => {
-                    self.unread.writes(unread);
+                    self.unread.writes_piece(unread);
                     Poll::Ready(Some(Ok(Frame::data(data))))
                 }
                 Poll::Ready(Some(BodyPiece::Last(data, unread))) => {
-                    self.unread.writes(unread);
+                    self.unread.writes_piece(unread);
                     self.ended();
                     Poll::Ready(Some(Ok(Frame::data(data))))
                 }

@@ -47,6 +47,9 @@ impl std::fmt::Debug for UnreadHook {
 #[derive(Debug, Default)]
 pub(super) struct UnreadWatch {
     hooks: Mutex<Vec<UnreadHook>>,
+    /// Those of pieces of streams. Whoever has read the piece it wanted may close the connection at once, and the end of
+    /// the stream then meets a reset: only what the other side did not take is known to be unread.
+    pieces: Mutex<Vec<UnreadHook>>,
     /// The other side threw away what was sent, or did not take it in time.
     failed: AtomicBool,
     /// Something is to be written and the other side does not take it.
@@ -54,9 +57,18 @@ pub(super) struct UnreadWatch {
 }
 
 impl UnreadWatch {
-    /// Something is written now.
+    /// A whole answer is written now.
     pub(super) fn writes(&self, hook: UnreadHook) {
-        let mut hooks = lock(&self.hooks);
+        Self::keep(&self.hooks, hook);
+    }
+
+    /// A piece of a stream is written now.
+    pub(super) fn writes_piece(&self, hook: UnreadHook) {
+        Self::keep(&self.pieces, hook);
+    }
+
+    fn keep(hooks: &Mutex<Vec<UnreadHook>>, hook: UnreadHook) {
+        let mut hooks = lock(hooks);
         if hooks.len() < MAX_WATCHED {
             hooks.push(hook);
         } else {
@@ -84,25 +96,31 @@ impl UnreadWatch {
 
     /// The client asks for more, so it has read what was before.
     pub(super) fn asked_again(&self) {
-        for hook in self.take() {
+        for hook in Self::take(&self.hooks)
+            .into_iter()
+            .chain(Self::take(&self.pieces))
+        {
             hook.was_read();
         }
     }
 
     /// The connection is over.
     pub(super) fn settle(&self) {
-        let hooks = self.take();
-        if self.has_failed() || self.blocked.load(Ordering::Relaxed) {
-            drop(hooks);
-        } else {
+        let is_blocked = self.blocked.load(Ordering::Relaxed);
+        for (hooks, is_unread) in [
+            (Self::take(&self.hooks), is_blocked || self.has_failed()),
+            (Self::take(&self.pieces), is_blocked),
+        ] {
             for hook in hooks {
-                hook.was_read();
+                if !is_unread {
+                    hook.was_read();
+                }
             }
         }
     }
 
-    fn take(&self) -> Vec<UnreadHook> {
-        std::mem::take(&mut *lock(&self.hooks))
+    fn take(hooks: &Mutex<Vec<UnreadHook>>) -> Vec<UnreadHook> {
+        std::mem::take(&mut *lock(hooks))
     }
 }
 
