@@ -17,10 +17,11 @@ pub use canary::{
 };
 pub use import::{FORMATS, Format, ImportOptions, TraceFormatInfo, UnknownFormat, open};
 pub use scanner::{
-    BuildError, CanaryKeyError, CanaryKeyProblem, DocumentVerdict, Dropped, DroppedMessages,
-    EXTENSION_FIELD, Evidence, ExplainedMessage, IndicatorExplanation, IndicatorReport, Judgement,
-    Kept, MessagePlace, OperatorCheck, Resolved, ScanFinding, ScanOutcome, ScanSession, Scanner,
-    ScannerBuilder, check_canaries, dropped_by, text_is_enough,
+    BuildError, CanaryKeyError, CanaryKeyProblem, ChecksumKeyError, ChecksumKeyProblem,
+    DocumentVerdict, Dropped, DroppedMessages, EXTENSION_FIELD, Evidence, ExplainedMessage,
+    IndicatorExplanation, IndicatorReport, Judgement, Kept, MessagePlace, NotJudged, OperatorCheck,
+    Resolved, ScanFinding, ScanOutcome, ScanSession, Scanner, ScannerBuilder, UnknownFact,
+    check_canaries, check_checksums, dropped_by, text_is_enough,
 };
 pub use trace::{
     LineError, LineErrorKind, MessageAssembler, MessagePieces, MessageReader, MessageSource,

@@ -92,26 +92,28 @@ pub(crate) fn parse_leniently(text: &str, limits: &ReadLimits) -> Understood {
 }
 
 fn from_read_error(error: ReadError) -> ParseError {
-    read_error(error.kind, error.message, Some(error.span))
+    read_error(error.kind, error.message, error.help, Some(error.span))
 }
 
-fn read_error(kind: ReadErrorKind, message: String, span: Option<Span>) -> ParseError {
+fn read_error(
+    kind: ReadErrorKind,
+    message: String,
+    help: &'static str,
+    span: Option<Span>,
+) -> ParseError {
     let (code, help) = match kind {
-        ReadErrorKind::TooLarge => ("PH-002", Some("split the document or raise the size limit")),
-        ReadErrorKind::Binary => ("PH-001", None),
-        ReadErrorKind::Empty => ("PH-003", Some("`proofhouse new` writes one to start from")),
-        ReadErrorKind::SeveralDocuments => ("PH-004", Some("split the file at `---`")),
-        ReadErrorKind::Syntax => ("PH-005", syntax_help(&message)),
-        ReadErrorKind::TooDeep | ReadErrorKind::TooManyNodes => ("PH-006", None),
-        ReadErrorKind::DuplicateKey => ("PH-008", Some("remove one of them")),
-        ReadErrorKind::KeyNotText => (
-            "PH-013",
-            Some("put quotes around a text that begins with `{` or `[`"),
-        ),
+        ReadErrorKind::TooLarge => ("PH-002", help),
+        ReadErrorKind::Binary => ("PH-001", help),
+        ReadErrorKind::Empty => ("PH-003", "`proofhouse new` writes one to start from"),
+        ReadErrorKind::SeveralDocuments => ("PH-004", help),
+        ReadErrorKind::Syntax => ("PH-005", help),
+        ReadErrorKind::TooDeep | ReadErrorKind::TooManyNodes => ("PH-006", help),
+        ReadErrorKind::DuplicateKey => ("PH-008", help),
+        ReadErrorKind::KeyNotText => ("PH-013", help),
         ReadErrorKind::Anchor
         | ReadErrorKind::Alias
         | ReadErrorKind::MergeKey
-        | ReadErrorKind::CustomTag => ("V-020", None),
+        | ReadErrorKind::CustomTag => ("V-020", help),
     };
     ParseError {
         kind: ParseErrorKind::Syntax,
@@ -119,44 +121,8 @@ fn read_error(kind: ReadErrorKind, message: String, span: Option<Span>) -> Parse
         message,
         path: None,
         span,
-        help: help.map(str::to_owned),
+        help: Some(help.to_owned()),
     }
-}
-
-/// What usually lies behind the YAML parser's words.
-fn syntax_help(message: &str) -> Option<&'static str> {
-    const HINTS: &[(&str, &str)] = &[
-        ("tab", "indent with spaces; YAML does not allow tabs there"),
-        (
-            "mapping values are not allowed",
-            "put quotes around a text that holds `: `",
-        ),
-        (
-            "simple key expect",
-            "a key is followed by a colon and a space",
-        ),
-        (
-            "unexpected character",
-            "put quotes around a text that begins with this character",
-        ),
-        (
-            "cannot start any token",
-            "put quotes around a text that begins with this character",
-        ),
-        (
-            "escape",
-            "in double quotes `\\\\` stands for a backslash; single quotes take it as it is",
-        ),
-        (
-            "unclosed",
-            "look for the quote or bracket that is opened and never closed",
-        ),
-    ];
-    let message = message.to_ascii_lowercase();
-    HINTS
-        .iter()
-        .find(|(words, _)| message.contains(words))
-        .map(|(_, hint)| *hint)
 }
 
 /// A part of a document that can be read on its own, for tools and tests.
@@ -217,8 +183,14 @@ fn decode_fragment<T>(
     value: &serde_json::Value,
     decode: impl for<'s> FnOnce(&mut DocumentDecoder<'s>, proofhouse_source::NodeRef<'s>) -> Option<T>,
 ) -> Result<T, Vec<ParseError>> {
-    let source = Source::from_value(value, &ReadLimits::default())
-        .map_err(|error| vec![read_error(error.kind, error.message, None)])?;
+    let source = Source::from_value(value, &ReadLimits::default()).map_err(|error| {
+        vec![read_error(
+            error.kind,
+            error.message,
+            error.kind.help(),
+            None,
+        )]
+    })?;
     let mut decoder = DocumentDecoder::new(&source);
     let part = decode(&mut decoder, source.root());
     let mut errors = decoder.finish().errors;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
 use proofhouse_wire::client::{Client as HttpClient, ClientError, Roots, StreamedResponse};
+use proofhouse_wire::gate::{GateFuture, RequestGate};
 use proofhouse_wire::retry::{Jitter, RetryAfter, RetryCause, RetryOn, RetryPolicy};
 use proofhouse_wire::{Blocking, Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde::de::DeserializeOwned;
@@ -139,14 +140,19 @@ impl ModelClient {
     }
 
     fn ask_until_answered(&self, path: &str, question: &Bytes) -> Result<Bytes, SemanticFailure> {
-        let deadline = Instant::now() + self.config.timeout.min(MAX_TIMEOUT);
+        let mut deadline = Instant::now() + self.config.timeout.min(MAX_TIMEOUT);
         let policy = self.policy();
         let mut attempt = 1;
         loop {
+            // Others are the reason for this wait, so it is not the endpoint's time.
+            deadline += self.pass(|gate| gate.enter());
             let refused = match self.attempt(path, question, deadline) {
                 Ok(answer) => return Ok(answer),
                 Err(refused) => refused,
             };
+            if let Some(pause) = refused.cause.pause(policy.back_off(attempt, 1.0)) {
+                deadline += self.pass(move |gate| gate.pause(pause));
+            }
             // One question is asked at a time, so its waits need no chance to spread them.
             let wait = policy.next_wait(RETRY_ON, refused.cause, attempt, 1.0);
             let remaining = deadline.saturating_duration_since(Instant::now());
@@ -156,6 +162,24 @@ impl ModelClient {
             thread::sleep(wait);
             attempt += 1;
         }
+    }
+
+    /// Does something at the gate, if there is one, and says how long it took.
+    fn pass(
+        &self,
+        step: impl for<'g> Fn(&'g dyn RequestGate) -> GateFuture<'g> + Send + 'static,
+    ) -> Duration {
+        let Some(gate) = self.config.gate.clone() else {
+            return Duration::ZERO;
+        };
+        let begun = Instant::now();
+        let passing = async move {
+            step(gate.as_ref()).await;
+            Ok(())
+        };
+        // Nobody waits for longer than a day.
+        let _ = self.blocking.wait(MAX_TIMEOUT, passing);
+        begun.elapsed()
     }
 
     fn policy(&self) -> RetryPolicy {

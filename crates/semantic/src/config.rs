@@ -1,9 +1,11 @@
 //! Where to ask, how, and within which limits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
+use proofhouse_wire::gate::RequestGate;
 use proofhouse_wire::{ProxySettings, is_this_machine};
 
 use crate::secret::Secret;
@@ -49,6 +51,8 @@ pub struct Config {
     pub max_failures: u32,
     /// The proxies that requests go through; never those to this machine.
     pub proxies: ProxySettings,
+    /// What requests go through that count together with those of others.
+    pub gate: Option<Arc<dyn RequestGate>>,
 }
 
 /// Why a configuration cannot be used.
@@ -99,6 +103,7 @@ impl Config {
             max_requests: 1000,
             max_failures: 5,
             proxies: ProxySettings::default(),
+            gate: None,
         }
     }
 

@@ -42,6 +42,24 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
+/// A text with stars for its characters, as many as they have bytes; blanks and line ends stay, so that places do.
+///
+/// ```
+/// assert_eq!(proofhouse_source::starred("a bé\n"), "* ***\n");
+/// ```
+#[must_use]
+pub fn starred(text: &str) -> String {
+    let stars = text.chars().flat_map(|c| {
+        let (c, count) = if c.is_whitespace() && c.len_utf8() == 1 {
+            (c, 1)
+        } else {
+            ('*', c.len_utf8())
+        };
+        std::iter::repeat_n(c, count)
+    });
+    stars.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

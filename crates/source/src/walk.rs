@@ -36,8 +36,92 @@ pub struct DocumentWalk<'s> {
     max: usize,
     /// Paths of the keys that misspelled ones were probably meant to be.
     misspelled: Vec<String>,
-    /// Bytes and lines of the file before the document.
-    before: (usize, usize),
+    /// How places of the document become places of its file.
+    shift: SpanShift,
+}
+
+/// How places in a document become places in the file that it stands in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SpanShift {
+    /// Bytes of the file before the document.
+    pub offset: usize,
+    /// Lines of the file before the document.
+    pub line: usize,
+    /// What the document has in the place of something else in the file, from its start to its end.
+    pub replaced: Vec<ReplacedText>,
+}
+
+/// A text without line ends that stands in the place of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplacedText {
+    /// Where it starts in the document, in bytes.
+    pub offset: usize,
+    /// The line of the document, from 1.
+    pub line: usize,
+    /// Its bytes and characters.
+    pub put: (usize, usize),
+    /// The bytes and characters of the text in the file.
+    pub taken: (usize, usize),
+}
+
+impl SpanShift {
+    /// The place in the file. A place within a text that was put in is where that text stands.
+    ///
+    /// ```
+    /// use proofhouse_source::{ReplacedText, Span, SpanShift};
+    ///
+    /// // `a: {x} b` became `a: 12345 b`.
+    /// let replaced = vec![ReplacedText { offset: 3, line: 1, put: (5, 5), taken: (3, 3) }];
+    /// let shift = SpanShift { offset: 10, line: 2, replaced };
+    /// let place = |offset, length| {
+    ///     let span = shift.apply(Span { offset, length, line: 1, column: offset + 1 });
+    ///     (span.offset, span.length, span.line, span.column)
+    /// };
+    /// assert_eq!(place(9, 1), (17, 1, 3, 8));
+    /// assert_eq!(place(5, 2), (13, 3, 3, 4));
+    /// assert_eq!(place(0, 10), (10, 8, 3, 1));
+    /// ```
+    #[must_use]
+    pub fn apply(&self, span: Span) -> Span {
+        let end = self.moved(span.offset.saturating_add(span.length), true);
+        let offset = self.moved(span.offset, false);
+        let mut column = span.column;
+        for text in &self.replaced {
+            if text.line == span.line && text.offset < span.offset {
+                let into = span.offset - text.offset;
+                if into < text.put.0 {
+                    // Characters of what was put in are at most as many as its bytes.
+                    column = column.saturating_sub(into.min(text.put.1)).max(1);
+                } else {
+                    column = (column + text.taken.1).saturating_sub(text.put.1);
+                }
+            }
+        }
+        Span {
+            offset: offset + self.offset,
+            length: end.saturating_sub(offset),
+            line: span.line + self.line,
+            column,
+        }
+    }
+
+    /// Where a place of the document is in the text before the replacement; the ends of what was put in are those of
+    /// what was taken.
+    fn moved(&self, place: usize, is_end: bool) -> usize {
+        let (mut put, mut taken) = (0, 0);
+        for text in &self.replaced {
+            if place <= text.offset {
+                break;
+            }
+            if place < text.offset + text.put.0 {
+                let start = (text.offset + taken).saturating_sub(put);
+                return if is_end { start + text.taken.0 } else { start };
+            }
+            put += text.put.0;
+            taken += text.taken.0;
+        }
+        (place + taken).saturating_sub(put)
+    }
 }
 
 impl<'s> DocumentWalk<'s> {
@@ -51,7 +135,7 @@ impl<'s> DocumentWalk<'s> {
             errors: 0,
             max: MAX_FINDINGS,
             misspelled: Vec::new(),
-            before: (0, 0),
+            shift: SpanShift::default(),
         }
     }
 
@@ -62,10 +146,10 @@ impl<'s> DocumentWalk<'s> {
         self
     }
 
-    /// The same in a file that has this many bytes and lines before the document.
+    /// The same in a file whose places are these.
     #[must_use]
-    pub fn after(mut self, bytes: usize, lines: usize) -> Self {
-        self.before = (bytes, lines);
+    pub fn shifted(mut self, shift: SpanShift) -> Self {
+        self.shift = shift;
         self
     }
 
@@ -146,15 +230,7 @@ impl<'s> DocumentWalk<'s> {
     /// Where the reader is in the file.
     #[must_use]
     pub fn here(&self) -> Span {
-        self.shift(self.source.span_of(&self.path))
-    }
-
-    fn shift(&self, span: Span) -> Span {
-        Span {
-            offset: span.offset + self.before.0,
-            line: span.line + self.before.1,
-            ..span
-        }
+        self.shift.apply(self.source.span_of(&self.path))
     }
 
     /// Reports a finding at a place of the document.
@@ -172,7 +248,7 @@ impl<'s> DocumentWalk<'s> {
                 severity,
                 code,
                 path: Some(self.path.to_string()).filter(|path| !path.is_empty()),
-                span: Some(self.shift(span)),
+                span: Some(self.shift.apply(span)),
                 message,
                 help,
             });
@@ -284,7 +360,11 @@ mod tests {
     #[test]
     fn findings_know_their_places() {
         let source = Source::read("a:\n  nmae: 1\nlist: [x]\n", &ReadLimits::default()).unwrap();
-        let mut walk = DocumentWalk::new(&source).after(100, 7);
+        let mut walk = DocumentWalk::new(&source).shifted(SpanShift {
+            offset: 100,
+            line: 7,
+            replaced: Vec::new(),
+        });
         assert_eq!(walk.place("the file"), "the file");
         walk.enter(PathSegment::Key("a"));
         let near = walk.near("nmae", ["name"]);

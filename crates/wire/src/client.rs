@@ -24,6 +24,7 @@ use crate::guard::{AddressDenied, AddressGuard};
 use crate::proxy::ProxySettings;
 use crate::sse::{EventTooLarge, SseDecoder, SseEvent};
 use crate::timers::Timers;
+use crate::trace;
 
 /// What we are called, for those who look into their logs.
 const NAME: HeaderValue =
@@ -308,6 +309,7 @@ impl Client {
         if let Some(credentials) = credentials(url) {
             headers.entry(AUTHORIZATION).or_insert(credentials);
         }
+        trace::inject(&mut headers);
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = address(url)?;

@@ -23,25 +23,36 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The value must be one that nothing else has, such as the name of a temporary directory.
 pub fn kill_marked(variable: &str, value: &str) -> usize {
     let mark = format!("{variable}={value}");
-    until_none_is_left(|| {
-        let parents = parents();
-        let mut found: HashSet<i32> = parents
-            .keys()
-            .copied()
-            .filter(|pid| is_marked(*pid, mark.as_bytes()))
-            .collect();
-        // Those below may have cleaned their environment.
-        loop {
-            let more = parents.iter().filter(|(_, parent)| found.contains(parent));
-            let more: Vec<i32> = more.map(|(pid, _)| *pid).collect();
-            let before = found.len();
-            found.extend(more);
-            if found.len() == before {
-                break;
-            }
+    until_none_is_left(|| marked(&mark))
+}
+
+/// How many processes there are that [`kill_marked`] would kill.
+#[must_use]
+pub fn count_marked(variable: &str, value: &str) -> usize {
+    let mut found = marked(&format!("{variable}={value}"));
+    found.remove(&getpid().as_raw_pid());
+    found.len()
+}
+
+/// The processes with a mark in their environment, and those below them.
+fn marked(mark: &str) -> HashSet<i32> {
+    let parents = parents();
+    let mut found: HashSet<i32> = parents
+        .keys()
+        .copied()
+        .filter(|pid| is_marked(*pid, mark.as_bytes()))
+        .collect();
+    // Those below may have cleaned their environment.
+    loop {
+        let more = parents.iter().filter(|(_, parent)| found.contains(parent));
+        let more: Vec<i32> = more.map(|(pid, _)| *pid).collect();
+        let before = found.len();
+        found.extend(more);
+        if found.len() == before {
+            break;
         }
-        found
-    })
+    }
+    found
 }
 
 /// Makes this process the parent of those below it that lose theirs, so that [`end_orphans`] finds them. Says

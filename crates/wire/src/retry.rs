@@ -173,6 +173,34 @@ impl RetryCause {
         }
     }
 
+    /// How long everybody who asks this server should wait, if it wants that: what it asks for, or `otherwise` where it names no
+    /// time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use proofhouse_wire::retry::RetryCause;
+    /// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    /// let pause = |code, retry_after| RetryCause::Status { code, retry_after }.pause(second);
+    /// assert_eq!(pause(429, Some(minute)), Some(minute));
+    /// assert_eq!(pause(429, None), Some(second));
+    /// assert_eq!(pause(503, Some(minute)), Some(minute));
+    /// assert_eq!(pause(503, None), None);
+    /// ```
+    #[must_use]
+    pub fn pause(self, otherwise: Duration) -> Option<Duration> {
+        match self {
+            Self::Status {
+                code: 429,
+                retry_after,
+            } => Some(retry_after.unwrap_or(otherwise)),
+            Self::Status {
+                code: 503 | 529,
+                retry_after,
+            } => retry_after,
+            Self::Status { .. } | Self::NotSent | Self::Broken | Self::Final => None,
+        }
+    }
+
     /// Whether the server itself says that it would answer later, so that its `Retry-After` is about
     /// this client and not about something behind it.
     #[must_use]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("{}: cannot write: {}", path.display(), match error.kind() {
     ErrorKind::AlreadyExists => "it exists already".to_owned(),
+    ErrorKind::PermissionDenied => "permission denied; change to a directory that you may write to".to_owned(),
     _ => error.to_string(),
 })]
 pub struct WriteError {
@@ -105,4 +106,22 @@ fn whole(path: &Path) -> Option<PathBuf> {
         directory => directory,
     };
     Some(directory.canonicalize().ok()?.join(path.file_name()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let told = |kind: ErrorKind| {
+            let (path, error) = (PathBuf::from("a.yaml"), kind.into());
+            WriteError { path, error }.to_string()
+        };
+        assert_eq!(
+            told(ErrorKind::PermissionDenied),
+            "a.yaml: cannot write: permission denied; change to a directory that you may write to"
+        );
+        assert!(told(ErrorKind::AlreadyExists).ends_with("it exists already"));
+    }
 }

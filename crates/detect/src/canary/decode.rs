@@ -1,8 +1,11 @@
-//! Undoes what a text may be encoded with: escapes, and runs of base64 or hex.
+//! Undoes what a text may be encoded with: escapes, runs of base64 or hex, and compression below them.
+
+use std::io::Read as _;
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use flate2::read::{GzDecoder, ZlibDecoder};
 use memchr::memchr;
 
 use super::form::CanaryEncoding;
@@ -85,7 +88,7 @@ impl Escape {
     }
 }
 
-fn to_text(bytes: Vec<u8>) -> String {
+pub(super) fn to_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -107,8 +110,12 @@ fn percent(text: &[u8]) -> EscapeRead {
     Some((character(text.get(1..3)?, 16)?, 3))
 }
 
-/// `\x41`, `\u0041`, `\u{41}`, `\n`.
+/// `\x41`, `\u0041`, `\u{41}`, `\101`, `\n`.
 fn backslash(text: &[u8]) -> EscapeRead {
+    let is_octal = |digits: &&[u8]| digits.iter().all(|digit| (b'0'..=b'7').contains(digit));
+    if let Some(digits) = text.get(1..4).filter(is_octal) {
+        return Some((character(digits, 8)?.filter(char::is_ascii), 4));
+    }
     match text.get(1)? {
         b'x' => Some((character(text.get(2..4)?, 16)?, 4)),
         b'u' if text.get(2) == Some(&b'{') => {
@@ -206,7 +213,7 @@ impl Run<'_> {
     pub(super) const READINGS: usize = 6;
 
     /// One way to read it: as base64 from one of its first four characters, or as hex from one of its first two.
-    pub(super) fn decode(&self, reading: usize) -> Option<(CanaryEncoding, String)> {
+    pub(super) fn decode(&self, reading: usize) -> Option<(CanaryEncoding, Vec<u8>)> {
         let (encoding, bytes) = if reading < 4 {
             let characters = self.characters.get(reading..)?;
             // One character alone is no byte.
@@ -228,6 +235,28 @@ impl Run<'_> {
             });
             (CanaryEncoding::Hex, bytes.collect())
         };
-        Some((encoding, to_text(bytes)))
+        Some((encoding, bytes))
     }
+}
+
+/// What bytes hold that were compressed with zlib or gzip, at most `limit` bytes; nothing where they were not.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the readers are taken: they end at the limit"
+)]
+pub(super) fn inflate(bytes: &[u8], limit: usize) -> Option<String> {
+    let [first, second, ..] = bytes else {
+        return None;
+    };
+    let is_gzip = [*first, *second] == [0x1f, 0x8b];
+    let is_zlib = first & 15 == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0;
+    let limit = limit.try_into().unwrap_or(u64::MAX);
+    let mut plain = Vec::new();
+    // What was read before something went wrong was there all the same.
+    if is_gzip {
+        let _ = GzDecoder::new(bytes).take(limit).read_to_end(&mut plain);
+    } else if is_zlib {
+        let _ = ZlibDecoder::new(bytes).take(limit).read_to_end(&mut plain);
+    }
+    (!plain.is_empty()).then(|| to_text(plain))
 }

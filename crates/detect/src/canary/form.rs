@@ -10,6 +10,8 @@ use serde::Serialize;
 pub enum CanaryEncoding {
     /// Base64, of either alphabet.
     Base64,
+    /// Base32.
+    Base32,
     /// Two hexadecimal digits per byte.
     Hex,
     /// `%41`.
@@ -20,6 +22,12 @@ pub enum CanaryEncoding {
     HtmlEntity,
     /// From the end to the beginning.
     Reversed,
+    /// Every letter by the one thirteen places on.
+    Rot13,
+    /// The numbers of the characters: `67 65 78`.
+    CharacterCodes,
+    /// Compressed: zlib or gzip.
+    Compressed,
 }
 
 /// How the characters of the canary stood there.
@@ -32,8 +40,12 @@ pub enum CanaryShape {
     CaseFolded,
     /// With something between them, or without the separators of the canary.
     Split,
+    /// In letters that look like it: of another alphabet, width or style.
+    Lookalikes,
     /// In several values that follow each other.
     SplitOverValues,
+    /// In several messages.
+    SplitOverMessages,
 }
 
 /// The form in which a canary was found.
@@ -50,11 +62,15 @@ impl CanaryEncoding {
     fn prefix(self) -> &'static str {
         match self {
             Self::Base64 => "base64 of ",
+            Self::Base32 => "base32 of ",
             Self::Hex => "hex of ",
             Self::Percent => "percent-encoded ",
             Self::Backslash => "backslash-escaped ",
             Self::HtmlEntity => "HTML-escaped ",
             Self::Reversed => "reversed ",
+            Self::Rot13 => "rot13 of ",
+            Self::CharacterCodes => "character codes of ",
+            Self::Compressed => "compressed ",
         }
     }
 }
@@ -68,7 +84,9 @@ impl CanaryForm {
             CanaryShape::AsWritten => "",
             CanaryShape::CaseFolded => " in another letter case",
             CanaryShape::Split => " split by separators",
+            CanaryShape::Lookalikes => " in look-alike characters",
             CanaryShape::SplitOverValues => " split over several values",
+            CanaryShape::SplitOverMessages => " split over several messages",
         };
         let encodings = self.encodings.iter().map(|encoding| encoding.prefix());
         encodings.chain([canary, suffix]).collect()

@@ -3,18 +3,21 @@
 //! A canary that was stolen rarely travels as it was written: it is encoded, spelled with spaces,
 //! turned around or cut in two. One matcher knows these forms, so that no document has to.
 //!
-//! How it works: only letters and digits count, so separators are no disguise. One automaton looks
-//! through them for every canary, its reversal, and what its base64 and hex look like at each
-//! alignment. What else is encoded (percent, backslash and HTML escapes, long runs of base64 or hex) is
-//! decoded and looked through again.
+//! How it works: only letters and digits count, so separators are no disguise, and letters that look like others are
+//! taken for those. One automaton looks through them for every canary, its reversal, its rot13, the numbers of its
+//! characters, and what its base64, base32 and hex look like at each alignment. What else is encoded (percent, backslash
+//! and HTML escapes, long runs of base64 or hex, compressed or not) is decoded and looked through again. What was cut into
+//! pieces for several messages is followed from one to the next.
 //!
 //! Limits: the first look is at the whole text. Of what is decoded, [`DECODED_BYTES`] are looked at per
 //! call, through at most two layers (a third is known by its pattern). Work grows with the length of the
 //! text, whatever is in it.
 
 mod decode;
+mod fold;
 mod form;
 mod patterns;
+mod pieces;
 mod search;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
@@ -22,6 +25,8 @@ use serde_json::Value;
 
 pub use form::{CanaryEncoding, CanaryForm, CanaryShape};
 use patterns::CanaryPattern;
+use pieces::PieceIndex;
+pub(crate) use pieces::{CanaryPiece, CanaryTrail};
 pub use search::CanaryHit;
 
 /// How many letters and digits a canary has at least. Shorter ones turn up by chance.
@@ -83,6 +88,7 @@ pub struct CanaryMatcher {
     automaton: AhoCorasick,
     /// Letters and digits of the shortest pattern: less text holds none.
     shortest: usize,
+    pieces: PieceIndex,
 }
 
 impl CanaryMatcher {
@@ -107,11 +113,21 @@ impl CanaryMatcher {
             })?;
         let shortest = patterns.iter().map(|pattern| pattern.text.len()).min();
         Ok(Self {
+            pieces: PieceIndex::new(&patterns),
             canaries,
             patterns,
             automaton,
             shortest: shortest.unwrap_or(usize::MAX),
         })
+    }
+
+    /// Whether these can be canaries, without compiling them.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with the first that cannot.
+    pub fn check<'s>(values: impl IntoIterator<Item = &'s str>) -> Result<(), CanaryError> {
+        values.into_iter().try_for_each(check)
     }
 
     /// The canaries, in the order they were given.
@@ -144,6 +160,7 @@ impl CanaryMatcher {
     pub fn memory(&self) -> usize {
         let texts = self.patterns.iter().map(|pattern| pattern.text.len());
         self.automaton.memory_usage()
+            + self.pieces.memory()
             + texts.sum::<usize>()
             + self.patterns.len() * size_of::<CanaryPattern>()
             + self.canaries.iter().map(String::len).sum::<usize>()

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
+use super::fold::significant;
 use super::form::{CanaryEncoding, CanaryShape};
 
 /// Letters and digits to look for.
@@ -16,36 +17,16 @@ pub(super) struct CanaryPattern {
     pub(super) encodings: &'static [CanaryEncoding],
     /// How the canary stands there; of the canary itself, the text tells.
     pub(super) shape: Option<CanaryShape>,
-}
-
-/// The letters and digits of a text, those beyond ASCII in lower case: what patterns and texts have in common.
-pub(super) fn push_significant(text: &str, out: &mut Vec<u8>) {
-    let mut buffer = [0; 4];
-    for c in text.chars() {
-        if c.is_ascii() {
-            if c.is_ascii_alphanumeric() {
-                out.push(c as u8);
-            }
-        } else if c.is_alphanumeric() {
-            for lower in c.to_lowercase() {
-                out.extend_from_slice(lower.encode_utf8(&mut buffer).as_bytes());
-            }
-        }
-    }
-}
-
-fn significant(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    push_significant(text, &mut out);
-    out
+    /// Whether it is also looked for in pieces that several messages have.
+    pub(super) in_pieces: bool,
 }
 
 /// Adds every pattern of a canary.
 pub(super) fn add(canary: usize, text: &str, patterns: &mut Vec<CanaryPattern>) {
-    use CanaryEncoding::{Base64, Hex, Reversed};
+    use CanaryEncoding::{Base32, Base64, CharacterCodes, Hex, Reversed, Rot13};
     use CanaryShape::{AsWritten, CaseFolded, Split};
     let first = patterns.len();
-    let mut push = |text: Vec<u8>, exact, encodings, shape| {
+    let mut push = |text: Vec<u8>, exact, encodings: &'static [CanaryEncoding], shape| {
         let is_new = patterns[first..]
             .iter()
             .all(|known: &CanaryPattern| known.text != text || known.exact != exact);
@@ -56,30 +37,36 @@ pub(super) fn add(canary: usize, text: &str, patterns: &mut Vec<CanaryPattern>) 
                 exact,
                 encodings,
                 shape,
+                in_pieces: !matches!(encodings, [CharacterCodes] | [_, _, ..])
+                    && matches!(shape, None | Some(AsWritten)),
             });
         }
     };
     let reversed: String = text.chars().rev().collect();
     push(significant(text), false, &[], None);
     push(significant(&reversed), false, &[Reversed], None);
+    push(significant(&rot13(text)), false, &[Rot13], Some(AsWritten));
     let bare: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     let (lower, upper) = (text.to_lowercase(), text.to_uppercase());
-    let encoded: [(&str, [&'static [CanaryEncoding]; 2], CanaryShape); 5] = [
-        (text, [&[Base64], &[Hex]], AsWritten),
-        (&lower, [&[Base64], &[Hex]], CaseFolded),
-        (&upper, [&[Base64], &[Hex]], CaseFolded),
-        (&bare, [&[Base64], &[Hex]], Split),
+    let encoded: [(&str, [&'static [CanaryEncoding]; 3], CanaryShape); 5] = [
+        (text, [&[Base64], &[Hex], &[Base32]], AsWritten),
+        (&lower, [&[Base64], &[Hex], &[Base32]], CaseFolded),
+        (&upper, [&[Base64], &[Hex], &[Base32]], CaseFolded),
+        (&bare, [&[Base64], &[Hex], &[Base32]], Split),
         (
             &reversed,
-            [&[Base64, Reversed], &[Hex, Reversed]],
+            [&[Base64, Reversed], &[Hex, Reversed], &[Base32, Reversed]],
             AsWritten,
         ),
     ];
-    for (form, [in_base64, in_hex], shape) in encoded {
+    for (form, [in_base64, in_hex, in_base32], shape) in encoded {
         for alignment in 0..3 {
             push(base64(form, alignment), true, in_base64, Some(shape));
         }
         push(hex(form), false, in_hex, Some(shape));
+        for alignment in 0..5 {
+            push(base32(form, alignment), false, in_base32, Some(shape));
+        }
     }
     for alignment in 0..3 {
         let mut turned = base64(text, alignment);
@@ -89,6 +76,45 @@ pub(super) fn add(canary: usize, text: &str, patterns: &mut Vec<CanaryPattern>) 
     let mut turned = hex(text);
     turned.reverse();
     push(turned, false, &[Reversed, Hex], Some(AsWritten));
+    let codes: [fn(u8) -> String; 4] = [
+        |byte| byte.to_string(),
+        |byte| format!("{byte:03}"),
+        |byte| format!("{byte:03o}"),
+        |byte| format!("{byte:08b}"),
+    ];
+    for code in codes {
+        let digits: String = text.bytes().map(code).collect();
+        push(
+            digits.into_bytes(),
+            false,
+            &[CharacterCodes],
+            Some(AsWritten),
+        );
+    }
+}
+
+/// Every letter of the Latin alphabet by the one thirteen places on.
+fn rot13(text: &str) -> String {
+    let turned = |c: char| match c {
+        'a'..='m' | 'A'..='M' => char::from(c as u8 + 13),
+        'n'..='z' | 'N'..='Z' => char::from(c as u8 - 13),
+        other => other,
+    };
+    text.chars().map(turned).collect()
+}
+
+/// The part of the base32 of a text that its neighbours do not change, `before` bytes after a boundary.
+fn base32(text: &str, before: usize) -> Vec<u8> {
+    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let bits = |byte: u8| (0..8).rev().map(move |bit| byte >> bit & 1);
+    // What stands before may be anything; its bits are only counted.
+    let skipped = (before * 8).div_ceil(5) * 5 - before * 8;
+    let bits: Vec<u8> = text.bytes().flat_map(bits).skip(skipped).collect();
+    let digits = bits.chunks_exact(5);
+    digits
+        .map(|five| five.iter().fold(0, |digit, bit| digit << 1 | bit))
+        .map(|digit| ALPHABET[usize::from(digit & 31)])
+        .collect()
 }
 
 /// The part of the base64 of a text that its neighbours do not change, `before` bytes after a boundary. `+` and `/`
@@ -107,4 +133,16 @@ fn hex(text: &str) -> Vec<u8> {
     bytes
         .flat_map(|byte| [digit(byte >> 4), digit(byte)])
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base32_is_that_of_the_standard() {
+        // RFC 4648: "foobar" is MZXW6YTBOI, and its last digit has bits to spare.
+        assert_eq!(base32("foobar", 0), b"MZXW6YTBO");
+        assert_eq!(base32("obar", 2), b"6YTBO");
+    }
 }

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::decode::{ESCAPES, Run, runs};
+use super::decode::{ESCAPES, Run, inflate, runs, to_text};
+use super::fold::push_significant;
 use super::form::{CanaryEncoding, CanaryForm, CanaryShape};
-use super::patterns::{CanaryPattern, push_significant};
+use super::patterns::CanaryPattern;
 use super::{CanaryMatcher, DECODED_BYTES};
 
 /// How often what was decoded is decoded again.
 const MAX_LAYERS: usize = 2;
+
+/// How much is read of what was compressed.
+const MAX_INFLATED: usize = 256 * 1024;
 
 /// A canary that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,11 +166,15 @@ impl CanarySearch<'_> {
             let canary = &matcher.canaries[pattern.canary];
             let range = locate(texts, hit.start(), hit.end());
             let mut encodings = layers.to_vec();
-            if pattern.encodings == [CanaryEncoding::Hex] && range.words.contains('%') {
-                // The hex of every byte, with a separator that has a name of its own.
-                encodings.push(CanaryEncoding::Percent);
-            } else {
-                encodings.extend_from_slice(pattern.encodings);
+            // The number of every character, with a separator that has a name of its own.
+            match pattern.encodings {
+                [CanaryEncoding::Hex] if range.words.contains('%') => {
+                    encodings.push(CanaryEncoding::Percent);
+                }
+                [CanaryEncoding::CharacterCodes] if range.words.contains("&#") => {
+                    encodings.push(CanaryEncoding::HtmlEntity);
+                }
+                written => encodings.extend_from_slice(written),
             }
             let found = Found {
                 form: CanaryForm {
@@ -231,12 +239,19 @@ impl CanarySearch<'_> {
                 if run.characters.len() > self.budget || self.missing == 0 {
                     return self.missing > 0;
                 }
-                let Some((encoding, plain)) = run.decode(reading) else {
+                let Some((encoding, bytes)) = run.decode(reading) else {
                     continue;
                 };
                 self.budget -= run.characters.len();
+                let origin = origin.unwrap_or(&here);
                 layers.push(encoding);
-                self.look(&[&plain], layers, Some(origin.unwrap_or(&here)));
+                if let Some(plain) = inflate(&bytes, self.budget.min(MAX_INFLATED)) {
+                    self.budget -= plain.len().min(self.budget);
+                    layers.push(CanaryEncoding::Compressed);
+                    self.look(&[&plain], layers, Some(origin));
+                    layers.pop();
+                }
+                self.look(&[&to_text(bytes)], layers, Some(origin));
                 layers.pop();
             }
             true
@@ -316,6 +331,8 @@ fn shape(pattern: &CanaryPattern, canary: &str, range: &Range) -> CanaryShape {
         CanaryShape::AsWritten
     } else if words.to_lowercase() == canary.to_lowercase() {
         CanaryShape::CaseFolded
+    } else if words.contains(|c: char| !c.is_ascii() && c.is_alphanumeric()) && canary.is_ascii() {
+        CanaryShape::Lookalikes
     } else {
         CanaryShape::Split
     }
@@ -323,15 +340,15 @@ fn shape(pattern: &CanaryPattern, canary: &str, range: &Range) -> CanaryShape {
 
 /// The texts below values, in the order in which they stand there.
 #[derive(Default)]
-struct Texts<'v> {
-    values: Vec<&'v str>,
+pub(super) struct Texts<'v> {
+    pub(super) values: Vec<&'v str>,
     /// The key of each value, or of the list that it stands in.
     key_of: Vec<&'v str>,
     keys: Vec<&'v str>,
 }
 
 impl<'v> Texts<'v> {
-    fn add(&mut self, value: &'v Value, key: &'v str) {
+    pub(super) fn add(&mut self, value: &'v Value, key: &'v str) {
         match value {
             Value::String(text) => {
                 self.values.push(text);
@@ -361,13 +378,13 @@ impl<'v> Texts<'v> {
 
 /// What is counted to find a place again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Leaf {
+pub(super) enum Leaf {
     Value,
     Key,
 }
 
 /// The value and the path below it of the text with this number.
-fn place(values: &[&Value], wanted: Leaf, number: usize) -> (usize, String) {
+pub(super) fn place(values: &[&Value], wanted: Leaf, number: usize) -> (usize, String) {
     let mut left = number;
     let mut path = String::new();
     for (index, value) in values.iter().enumerate() {

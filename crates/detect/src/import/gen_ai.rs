@@ -29,6 +29,8 @@ pub(crate) struct Converter {
     hasher: RandomState,
     seen: HashSet<u64>,
     order: VecDeque<u64>,
+    /// Calls with arguments that were not recorded, since it was last asked.
+    without_arguments: u64,
 }
 
 /// A tool call of a history, by its id.
@@ -44,6 +46,28 @@ impl Converter {
             hasher: RandomState::new(),
             seen: HashSet::new(),
             order: VecDeque::new(),
+            without_arguments: 0,
+        }
+    }
+
+    /// How many calls had arguments that were not recorded or cannot be read, since this was last asked.
+    pub(crate) fn take_without_arguments(&mut self) -> u64 {
+        std::mem::take(&mut self.without_arguments)
+    }
+
+    /// Notes whether the arguments of a call are there to be judged; another span may have those of the same call.
+    fn note_arguments(&mut self, id: Option<&str>, content: &Value) {
+        let mark = Value::from("arguments");
+        let arguments = content.get("arguments");
+        if arguments.is_some_and(|arguments| arguments.is_object() || arguments.is_array()) {
+            if id.is_some() {
+                self.is_new(Request, id, &mark);
+            }
+            return;
+        }
+        let known = self.hasher.hash_one((Request, id, mark.to_string()));
+        if id.is_none() || !self.seen.contains(&known) {
+            self.without_arguments += 1;
         }
     }
 
@@ -101,6 +125,7 @@ impl Converter {
         let content = Value::Object(params.clone());
         // A call without an id may well be made twice; one with an id was told by the chat before it.
         if self.is_new(Request, id, &content) || id.is_none() {
+            self.note_arguments(id, &content);
             self.send(
                 Protocol::Mcp,
                 McpMethod::ToolsCall.as_str(),
@@ -257,6 +282,7 @@ impl Converter {
                         );
                     }
                     if self.is_new(Request, id, &content) {
+                        self.note_arguments(id, &content);
                         self.send(
                             Protocol::Mcp,
                             McpMethod::ToolsCall.as_str(),

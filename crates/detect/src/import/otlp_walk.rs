@@ -96,6 +96,7 @@ impl<'a> SpanSink<'a> {
         converter.convert(record, |message| {
             queue.push_back(summary.message(*line, message));
         });
+        summary.without_arguments += converter.take_without_arguments();
         if self.queue.len() == before {
             self.summary.ignored += 1;
         }

@@ -3,12 +3,16 @@
 
 use std::collections::HashMap;
 
-use proofhouse_oatf::{Attack, Document, Indicator, Protocol, Span, resolve_wildcard_path};
+use proofhouse_oatf::{
+    Attack, Document, Indicator, Protocol, Span, resolve_wildcard_path, to_value,
+};
 use serde_json::Value;
 
+use super::aside::{self, Aside};
+use super::evidence::locate;
 use super::group::RuleId;
 use super::{BuildError, Scanner};
-use crate::canary::{CanaryError, CanaryHit, CanaryMatcher, check};
+use crate::canary::{CanaryError, CanaryHit, CanaryMatcher, CanaryPiece, check};
 use crate::trace::TraceMessage;
 
 /// The field of an attack or an indicator for what the threat format has no place for.
@@ -119,32 +123,54 @@ fn target(indicator: &Indicator) -> &str {
     own.unwrap_or(&indicator.target)
 }
 
-/// Where indicators look: the protocol, if one, and the target.
-type Place = (Option<Protocol>, String);
+/// Where indicators look: the protocol, if one, and what of a message.
+type Place = (Option<Protocol>, CanaryPlace);
+
+/// What of a message is looked through.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum CanaryPlace {
+    Target(String),
+    /// What no target leads to, and where nobody has a reason to put a secret.
+    Aside,
+}
+
+/// A rule that asks for a canary, and the keys under which its document itself has the canary.
+#[derive(Debug)]
+struct AskingRule {
+    rule: RuleId,
+    planted_under: Vec<String>,
+}
 
 /// A canary and the rules that ask for it.
-type Asked = (String, Vec<RuleId>);
+type Asked = (String, Vec<AskingRule>);
 
 /// The canaries that indicators ask for at the same place, compiled together.
 #[derive(Debug)]
 pub(super) struct CanaryGroup {
     /// The protocol; any where there is none.
     protocol: Option<Protocol>,
-    target: String,
+    place: CanaryPlace,
     matcher: CanaryMatcher,
     /// Per canary, the rules that ask for it.
-    rules: Vec<Vec<RuleId>>,
+    rules: Vec<Vec<AskingRule>>,
 }
 
-/// A canary at a target.
-pub(super) struct CanaryAt<'m> {
-    pub(super) target: &'m str,
-    /// The value that the target leads to, and the place below it.
-    pub(super) value: &'m Value,
+/// A canary in a message.
+pub(super) struct CanaryAt {
+    /// The place that leads to the value, and the place below it.
+    pub(super) root: String,
     pub(super) path: String,
     pub(super) text: String,
     /// The form in words.
     pub(super) form: String,
+}
+
+/// A part of a canary, perhaps, in a message.
+pub(super) struct PieceAt {
+    pub(super) piece: CanaryPiece,
+    pub(super) root: String,
+    pub(super) path: String,
+    pub(super) text: String,
 }
 
 impl CanaryGroup {
@@ -153,40 +179,82 @@ impl CanaryGroup {
         self.protocol.as_ref().is_none_or(|own| own == protocol)
     }
 
+    /// Whether it looks where no target leads.
+    pub(super) fn is_aside(&self) -> bool {
+        self.place == CanaryPlace::Aside
+    }
+
     pub(super) fn rules(&self) -> impl Iterator<Item = RuleId> {
-        self.rules.iter().flatten().copied()
+        self.rules.iter().flatten().map(|asking| asking.rule)
+    }
+
+    /// Whether a rule asks for a canary, by its number.
+    pub(super) fn asks(&self, canary: usize, rule: RuleId) -> bool {
+        self.rules[canary].iter().any(|asking| asking.rule == rule)
+    }
+
+    pub(super) fn matcher(&self) -> &CanaryMatcher {
+        &self.matcher
     }
 
     /// Calls `found` for every rule whose canary is in the message; with some more than once.
-    pub(super) fn find(
-        &self,
-        message: &TraceMessage,
-        mut found: impl FnMut(RuleId, &CanaryAt<'_>),
-    ) {
-        let values = resolve_wildcard_path(&self.target, &message.content);
-        for hit in self.matcher.find_in_values(&values) {
-            let CanaryHit {
-                canary,
-                form,
-                value,
-                path,
-                text,
-            } = hit;
-            let at = CanaryAt {
-                target: &self.target,
-                value: values[value],
-                path,
-                text,
-                form: form.describe(&self.matcher.canaries()[canary]),
-            };
-            for rule in &self.rules[canary] {
-                found(*rule, &at);
+    pub(super) fn find(&self, message: &TraceMessage, mut found: impl FnMut(RuleId, &CanaryAt)) {
+        match &self.place {
+            CanaryPlace::Target(target) => {
+                let values = resolve_wildcard_path(target, &message.content);
+                for hit in self.matcher.find_in_values(&values) {
+                    let root = locate(target, &message.content, values[hit.value]);
+                    let (canary, at) = self.found_at(hit, root);
+                    for asking in &self.rules[canary] {
+                        found(asking.rule, &at);
+                    }
+                }
+            }
+            CanaryPlace::Aside => {
+                for Aside { path, value } in aside::values(message) {
+                    for hit in self.matcher.find(&value) {
+                        let (canary, at) = self.found_at(hit, path.to_owned());
+                        let asking = self.rules[canary].iter();
+                        let is_odd = |asking: &&AskingRule| {
+                            !asking.planted_under.iter().any(|key| key == path)
+                        };
+                        for asking in asking.filter(is_odd) {
+                            found(asking.rule, &at);
+                        }
+                    }
+                }
             }
         }
     }
 
+    fn found_at(&self, hit: CanaryHit, root: String) -> (usize, CanaryAt) {
+        let at = CanaryAt {
+            root,
+            path: hit.path,
+            text: hit.text,
+            form: hit.form.describe(&self.matcher.canaries()[hit.canary]),
+        };
+        (hit.canary, at)
+    }
+
+    /// What a message has of canaries that may be in pieces.
+    pub(super) fn pieces(&self, message: &TraceMessage) -> Vec<PieceAt> {
+        let CanaryPlace::Target(target) = &self.place else {
+            return Vec::new();
+        };
+        let values = resolve_wildcard_path(target, &message.content);
+        let pieces = self.matcher.pieces(&values).into_iter();
+        let placed = pieces.map(|placed| PieceAt {
+            root: locate(target, &message.content, values[placed.value]),
+            piece: placed.piece,
+            path: placed.path,
+            text: placed.text.to_owned(),
+        });
+        placed.collect()
+    }
+
     pub(super) fn memory(&self) -> usize {
-        self.matcher.memory() + 4 * self.rules().count()
+        self.matcher.memory() + size_of::<AskingRule>() * self.rules().count()
     }
 }
 
@@ -212,29 +280,44 @@ impl Scanner {
             if canaries.is_empty() {
                 continue;
             }
-            let key = (indicator.protocol.clone(), target(indicator).to_owned());
-            let at = *by_place.entry(key).or_insert_with_key(|place| {
-                places.push((place.clone(), Vec::new()));
-                places.len() - 1
-            });
-            let known = &mut places[at].1;
-            for canary in canaries {
-                let next = known.len();
-                let index = *by_canary.entry((at, canary.to_owned())).or_insert(next);
-                if index == next {
-                    known.push((canary.to_owned(), Vec::new()));
+            let protocol = indicator.protocol.clone();
+            let own = CanaryPlace::Target(target(indicator).to_owned());
+            let mut looks = vec![((protocol.clone(), own), false)];
+            if aside::is_looked_at(&source.document, indicator) {
+                looks.push(((protocol, CanaryPlace::Aside), true));
+            }
+            for (place, is_aside) in looks {
+                let at = *by_place.entry(place).or_insert_with_key(|place| {
+                    places.push((place.clone(), Vec::new()));
+                    places.len() - 1
+                });
+                let known = &mut places[at].1;
+                for canary in &canaries {
+                    let next = known.len();
+                    let index = *by_canary.entry((at, (*canary).to_owned())).or_insert(next);
+                    if index == next {
+                        known.push(((*canary).to_owned(), Vec::new()));
+                    }
+                    let planted_under = if is_aside {
+                        aside::planted_under(&to_value(&source.document), canary)
+                    } else {
+                        Vec::new()
+                    };
+                    known[index].1.push(AskingRule {
+                        rule,
+                        planted_under,
+                    });
                 }
-                known[index].1.push(rule);
             }
         }
-        for ((protocol, target), canaries) in places {
-            let (texts, rules): (Vec<String>, Vec<Vec<RuleId>>) = canaries.into_iter().unzip();
+        for ((protocol, place), canaries) in places {
+            let (texts, rules): (Vec<String>, Vec<Vec<AskingRule>>) = canaries.into_iter().unzip();
             let matcher = CanaryMatcher::new(texts).map_err(|error| BuildError::TooLarge {
                 reason: error.to_string(),
             })?;
             self.canaries.push(CanaryGroup {
                 protocol,
-                target,
+                place,
                 matcher,
                 rules,
             });
@@ -242,26 +325,38 @@ impl Scanner {
         Ok(())
     }
 
-    /// The form of the canary that an indicator finds in a message; `None` when it asks for none, an inner `None`
-    /// when there is none.
-    pub(super) fn canary_of(
-        &self,
-        document: usize,
-        indicator: usize,
-        message: &TraceMessage,
-    ) -> Option<Option<String>> {
-        let wanted = (0..).zip(&self.rules).find(|(_, place)| {
+    /// The rule of an indicator.
+    pub(super) fn rule_of(&self, document: usize, indicator: usize) -> Option<RuleId> {
+        let mut rules = (0..).zip(&self.rules);
+        let found = rules.find(|(_, place)| {
             (place.document as usize, place.indicator as usize) == (document, indicator)
         });
-        let (wanted, _) = wanted?;
-        let mut groups = self.canaries.iter();
-        let group = groups.find(|group| group.rules().any(|rule| rule == wanted))?;
+        found.map(|(rule, _)| rule)
+    }
+
+    /// The form of the canary that a rule finds in a message; `None` when it asks for none, an inner `None`
+    /// when there is none. With `aside_only`, what its target leads to is not looked at.
+    pub(super) fn canary_of(
+        &self,
+        wanted: RuleId,
+        message: &TraceMessage,
+        aside_only: bool,
+    ) -> Option<Option<String>> {
+        let asks = |group: &&CanaryGroup| {
+            group.rules().any(|rule| rule == wanted) && (group.is_aside() || !aside_only)
+        };
+        let groups: Vec<&CanaryGroup> = self.canaries.iter().filter(asks).collect();
+        if groups.is_empty() {
+            return None;
+        }
         let mut form = None;
-        group.find(message, |rule, at| {
-            if rule == wanted {
-                form.get_or_insert_with(|| at.form.clone());
-            }
-        });
+        for group in groups {
+            group.find(message, |rule, at| {
+                if rule == wanted {
+                    form.get_or_insert_with(|| at.form.clone());
+                }
+            });
+        }
         Some(form)
     }
 }

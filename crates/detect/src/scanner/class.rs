@@ -67,6 +67,10 @@ pub(super) struct MessageClass {
     pub(super) semantics: Vec<RuleId>,
     /// Groups of canaries that such a rule asks for.
     pub(super) canaries: Vec<u32>,
+    /// Rules that ask for something which a message of this kind does not say.
+    pub(super) unknown: Vec<(RuleId, UnknownFact)>,
+    /// Groups of canaries that are looked for where no target leads, with the rules that ask: whatever their surface.
+    pub(super) asides: Vec<(u32, Vec<RuleId>)>,
 }
 
 #[derive(Debug)]
@@ -117,6 +121,41 @@ impl Dropped {
     }
 }
 
+/// What a message does not say though an indicator asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownFact {
+    /// Who sent it.
+    Direction,
+    /// Whose traffic it is.
+    Actor,
+}
+
+impl UnknownFact {
+    /// The fact as it is written in a document.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Direction => "direction",
+            Self::Actor => "actor",
+        }
+    }
+}
+
+/// What a message does not say, if an indicator drops it for that alone.
+fn unknown_to(indicator: &Indicator, message: &TraceMessage) -> Option<UnknownFact> {
+    let mut known = message.clone_place();
+    let mut unknown = None;
+    if message.actor.is_none() && indicator.actor.is_some() {
+        known.actor.clone_from(&indicator.actor);
+        unknown = Some(UnknownFact::Actor);
+    }
+    if message.direction.is_none() && indicator.direction.is_some() {
+        known.direction = indicator.direction;
+        unknown = Some(UnknownFact::Direction);
+    }
+    unknown.filter(|_| dropped_by(indicator, &known).is_none())
+}
+
 /// The first filter of `indicator` that drops `message`, if one does.
 ///
 /// A message whose actor or direction is not known is not dropped for it by documents that do not
@@ -144,6 +183,14 @@ pub fn dropped_by(indicator: &Indicator, message: &TraceMessage) -> Option<Dropp
         return Some(Dropped::Direction);
     }
     None
+}
+
+/// Whether an indicator is about other traffic than a message is of, whatever its surface.
+pub(super) fn is_of_others(indicator: &Indicator, message: &TraceMessage) -> bool {
+    let protocol = indicator.protocol.as_ref();
+    protocol.is_some_and(|protocol| *protocol != message.protocol)
+        || (indicator.actor.is_some() && indicator.actor != message.actor)
+        || (indicator.direction.is_some() && indicator.direction != message.direction)
 }
 
 /// Whether an indicator can be judged on a text that is no message: it looks at the whole, and at what stands in it.
@@ -271,6 +318,15 @@ impl Scanner {
             if !group.is_of(&message.protocol) {
                 continue;
             }
+            if group.is_aside() {
+                let ours = |rule: &RuleId| !is_of_others(self.indicator(*rule), message);
+                let rules: Vec<RuleId> = group.rules().filter(ours).collect();
+                if !rules.is_empty() {
+                    let index = u32::try_from(index).unwrap_or(u32::MAX);
+                    class.asides.push((index, rules));
+                }
+                continue;
+            }
             let mut any = false;
             for rule in group.rules().filter(|rule| applies(*rule)) {
                 class.applies[rule as usize / 64] |= 1 << (rule % 64);
@@ -281,6 +337,12 @@ impl Scanner {
                     .canaries
                     .push(u32::try_from(index).unwrap_or(u32::MAX));
             }
+        }
+        if message.actor.is_none() || message.direction.is_none() {
+            let rules = (0..).take(self.rules.len());
+            let unknown =
+                rules.filter_map(|rule| Some((rule, unknown_to(self.indicator(rule), message)?)));
+            class.unknown = unknown.collect();
         }
         class.expressions = self
             .expressions

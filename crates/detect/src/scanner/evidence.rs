@@ -4,7 +4,7 @@ use proofhouse_oatf::{Condition, MatchBudget, coerce_to_text};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::canaries::CanaryAt;
+use super::canaries::{CanaryAt, PieceAt};
 use crate::trace::{MessagePieces, TraceMessage, WholeMessage};
 
 /// How much of a matched text is kept.
@@ -60,6 +60,16 @@ impl Evidence {
         Self::new(message, locate(target, &message.content, value), words)
     }
 
+    /// These words of a value matched.
+    pub(super) fn of_words(
+        message: &TraceMessage,
+        target: &str,
+        value: &Value,
+        words: &str,
+    ) -> Self {
+        Self::new(message, locate(target, &message.content, value), words)
+    }
+
     pub(super) fn of_value(message: &TraceMessage, target: &str, value: &Value) -> Self {
         let path = locate(target, &message.content, value);
         Self::new(message, path, &coerce_to_text(value))
@@ -85,15 +95,21 @@ impl Evidence {
     }
 
     /// A canary was found; the reason names its form.
-    pub(super) fn of_canary(message: &TraceMessage, at: &CanaryAt<'_>) -> Self {
-        let mut path = locate(at.target, &message.content, at.value);
-        if !path.is_empty() && !at.path.is_empty() && !at.path.starts_with('[') {
-            path.push('.');
-        }
-        path.push_str(&at.path);
-        let mut evidence = Self::new(message, path, &at.text);
+    pub(super) fn of_canary(message: &TraceMessage, at: &CanaryAt) -> Self {
+        let mut evidence = Self::new(message, below(&at.root, &at.path), &at.text);
         evidence.reason = Some(shorten(&at.form));
         evidence
+    }
+
+    /// The same, with why it matched.
+    pub(super) fn because(mut self, reason: &str) -> Self {
+        self.reason = Some(shorten(reason));
+        self
+    }
+
+    /// A part of a canary was found; the reason follows when the rest is there.
+    pub(super) fn of_piece(message: &TraceMessage, at: &PieceAt) -> Self {
+        Self::new(message, below(&at.root, &at.path), &at.text)
     }
 
     /// The message or its pieces, as people read it: `message 5`, `messages 5 to 31`.
@@ -123,6 +139,16 @@ impl Evidence {
             reason: None,
         }
     }
+}
+
+/// The path of a place below another.
+fn below(root: &str, path: &str) -> String {
+    let dot = if root.is_empty() || path.is_empty() || path.starts_with('[') {
+        ""
+    } else {
+        "."
+    };
+    format!("{root}{dot}{path}")
 }
 
 /// The beginning of a text, as much as evidence keeps.

@@ -9,9 +9,11 @@ use serde_json::Value;
 
 use super::Scanner;
 use super::canaries::EXTENSION_FIELD;
-use super::class::{Dropped, dropped_by};
+use super::checksum;
+use super::class::{Dropped, dropped_by, is_of_others};
 use super::evidence::{locate, shorten};
-use crate::trace::TraceMessage;
+use super::group::RuleId;
+use crate::trace::{TraceMessage, reading};
 
 /// How many values of one message are shown.
 const MAX_VALUES: usize = 3;
@@ -102,32 +104,53 @@ impl Scanner {
     ) -> Option<Judgement> {
         let source = &self.documents.get(document)?.document;
         let declared = source.attack.indicators().get(indicator)?;
-        Some(match dropped_by(declared, message) {
-            Some(filter) => Judgement::Dropped(filter),
-            None => Judgement::Kept(self.keep(document, indicator, declared, message)),
-        })
+        let rule = self.rule_of(document, indicator)?;
+        Some(self.judgement(rule, declared, message))
+    }
+
+    /// The same of an indicator that there is.
+    pub(super) fn judgement(
+        &self,
+        rule: RuleId,
+        indicator: &Indicator,
+        message: &TraceMessage,
+    ) -> Judgement {
+        let Some(filter) = dropped_by(indicator, message) else {
+            let kept = self.keep(rule, indicator, message);
+            // A second reading counts where the first says nothing.
+            let other = reading::other(message).filter(|_| kept.result != IndicatorResult::Matched);
+            let other = other.map(|other| self.keep(rule, indicator, &other));
+            let other = other.filter(|other| other.result == IndicatorResult::Matched);
+            return Judgement::Kept(other.unwrap_or(kept));
+        };
+        let is_aside = filter == Dropped::Surface && !is_of_others(indicator, message);
+        let found = is_aside
+            .then(|| self.canary_of(rule, message, true))
+            .flatten();
+        match found.flatten() {
+            Some(form) => {
+                let mut kept = details(indicator, message, IndicatorResult::Matched, None);
+                kept.found(&form);
+                Judgement::Kept(kept)
+            }
+            None => Judgement::Dropped(filter),
+        }
     }
 
     /// How an indicator evaluates a message that its filters keep.
-    pub(super) fn keep(
-        &self,
-        document: usize,
-        position: usize,
-        indicator: &Indicator,
-        message: &TraceMessage,
-    ) -> Kept {
+    fn keep(&self, rule: RuleId, indicator: &Indicator, message: &TraceMessage) -> Kept {
         let (result, reason) = self.judge(indicator, message);
         let mut kept = details(indicator, message, result, reason);
-        if let Some(form) = self.canary_of(document, position, message) {
-            let holds = Some(form.is_some());
-            kept.canary = Some(OperatorCheck {
-                operator: "canary",
-                operand: form.map_or_else(|| "in any form".to_owned(), |form| shorten(&form)),
-                holds,
-            });
-            if holds == Some(true) {
-                kept.result = IndicatorResult::Matched;
+        match self.canary_of(rule, message, false) {
+            Some(Some(form)) => kept.found(&form),
+            Some(None) => {
+                kept.canary = Some(OperatorCheck {
+                    operator: "canary",
+                    operand: "in any form".to_owned(),
+                    holds: Some(false),
+                });
             }
+            None => {}
         }
         kept
     }
@@ -148,11 +171,33 @@ impl Scanner {
             self.cel.as_deref(),
             self.semantic.as_deref(),
         );
+        if verdict.result == IndicatorResult::Matched
+            && let Some(pattern) = &indicator.pattern
+        {
+            let target = pattern.target.as_ref().unwrap_or(&indicator.target);
+            let values = resolve_wildcard_path(target, &message.content);
+            if !checksum::holds_for(indicator, &values) {
+                let reason = "the checksum holds for no match".to_owned();
+                return (IndicatorResult::NotMatched, Some(reason));
+            }
+        }
         // Of a match by pattern or expression this is the match itself.
         let says = verdict
             .evidence
             .filter(|_| indicator.semantic.is_some() || verdict.result != IndicatorResult::Matched);
         (verdict.result, says)
+    }
+}
+
+impl Kept {
+    /// A canary was found in this form, so it matches.
+    pub(super) fn found(&mut self, form: &str) {
+        self.canary = Some(OperatorCheck {
+            operator: "canary",
+            operand: shorten(form),
+            holds: Some(true),
+        });
+        self.result = IndicatorResult::Matched;
     }
 }
 

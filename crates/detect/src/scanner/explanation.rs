@@ -4,8 +4,11 @@ use proofhouse_oatf::{Direction, IndicatorResult, Protocol};
 use serde::Serialize;
 
 use super::Scanner;
-use super::class::{Dropped, dropped_by};
-use super::explain::Kept;
+use super::class::Dropped;
+use super::explain::{Judgement, Kept};
+use super::group::RuleId;
+use super::scan::ScanBuffers;
+use super::split::CanaryTrails;
 use crate::trace::TraceMessage;
 
 /// Follows one indicator through a trace. However long the trace is, it holds a few cases of each
@@ -40,6 +43,10 @@ pub struct IndicatorExplanation<'s> {
     skipped: Cases,
     /// Kept messages in which the path led nowhere.
     without_value: u64,
+    rule: RuleId,
+    scratch: ScanBuffers,
+    /// Canaries that were begun.
+    trails: CanaryTrails,
 }
 
 /// The messages one filter dropped.
@@ -114,6 +121,9 @@ impl<'s> IndicatorExplanation<'s> {
             failed: Cases::default(),
             skipped: Cases::default(),
             without_value: 0,
+            rule: scanner.rule_of(document, indicator)?,
+            scratch: ScanBuffers::default(),
+            trails: CanaryTrails::default(),
         })
     }
 
@@ -123,13 +133,23 @@ impl<'s> IndicatorExplanation<'s> {
         self.messages += 1;
         let document = &self.scanner.documents[self.document].document;
         let indicator = &document.attack.indicators()[self.indicator];
-        if let Some(filter) = dropped_by(indicator, message) {
-            self.drop_message(filter, line, message);
-            return;
+        let mut kept = match self.scanner.judgement(self.rule, indicator, message) {
+            Judgement::Kept(kept) => kept,
+            Judgement::Dropped(filter) => {
+                self.drop_message(filter, line, message);
+                return;
+            }
+        };
+        // What is complete with this message was begun by another.
+        for split in self.scanner.split_pieces(message, &mut self.scratch) {
+            let matched = self.trails.follow(self.scanner, &split).into_iter();
+            let mut matched = matched.filter(|(rule, _)| *rule == self.rule);
+            if let Some((_, evidence)) = matched.next()
+                && kept.result != IndicatorResult::Matched
+            {
+                kept.found(&evidence.reason.unwrap_or_default());
+            }
         }
-        let kept = self
-            .scanner
-            .keep(self.document, self.indicator, indicator, message);
         let cases = match kept.result {
             IndicatorResult::Matched => &mut self.matched,
             IndicatorResult::NotMatched => &mut self.not_matched,

@@ -5,10 +5,14 @@
 //! finds the literals without which an indicator cannot match, and only the indicators whose
 //! literal was found are evaluated; those that ask the same are evaluated once. What cannot be narrowed down that way (CEL, comparisons) is
 //! evaluated for the messages its filters keep. The results are those of `evaluate_indicator` run
-//! one by one, and a property test insists on it. One extension goes beyond: an indicator with `x-proofhouse.canary`
-//! also matches where one of its canaries is found at its target, in whatever form.
+//! one by one, and a property test insists on it. Two extensions go beyond: an indicator with `x-proofhouse.canary`
+//! also matches where one of its canaries is found at its target, in whatever form and over several messages, or where no
+//! target leads; and one with `x-proofhouse.checksum` only where the checksum of a match holds.
+//! A message whose texts are hidden below another layer of its protocol is judged a second time without that layer.
 
+mod aside;
 mod canaries;
+mod checksum;
 mod class;
 mod evidence;
 mod explain;
@@ -17,6 +21,7 @@ mod group;
 mod literals;
 mod scan;
 mod session;
+mod split;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,14 +33,16 @@ use proofhouse_oatf::{
 
 use canaries::CanaryGroup;
 pub use canaries::{CanaryKeyError, CanaryKeyProblem, EXTENSION_FIELD, check_canaries};
+use checksum::Checksum;
+pub use checksum::{ChecksumKeyError, ChecksumKeyProblem, check_checksums};
 use class::ClassCache;
-pub use class::{Dropped, dropped_by, text_is_enough};
+pub use class::{Dropped, UnknownFact, dropped_by, text_is_enough};
 pub use evidence::Evidence;
 pub use explain::{Judgement, Kept, OperatorCheck, Resolved};
 pub use explanation::{DroppedMessages, ExplainedMessage, IndicatorExplanation, MessagePlace};
 use group::{ConditionId, PatternGroup, RuleId};
 pub use scan::{ScanFinding, ScanOutcome};
-pub use session::{DocumentVerdict, IndicatorReport, ScanSession};
+pub use session::{DocumentVerdict, IndicatorReport, NotJudged, ScanSession};
 pub(crate) use session::{PartialFindings, Worker};
 
 /// Why a scanner could not be built.
@@ -54,18 +61,25 @@ pub enum BuildError {
         reason: String,
     },
     /// The canaries of an indicator cannot be used.
-    #[error("{name}{}: {error}", place(.error))]
+    #[error("{name}{}: {error}", place(.error.span))]
     Canary {
         /// The document.
         name: String,
         /// What is wrong, and where.
         error: Box<CanaryKeyError>,
     },
+    /// The checksum of an indicator cannot be used.
+    #[error("{name}{}: {error}", place(.error.span))]
+    Checksum {
+        /// The document.
+        name: String,
+        /// What is wrong, and where.
+        error: Box<ChecksumKeyError>,
+    },
 }
 
 /// Where an error stands, as it follows the name of a file.
-fn place(error: &CanaryKeyError) -> String {
-    let span = error.span;
+fn place(span: Option<Span>) -> String {
     span.map_or_else(String::new, |span| {
         format!(":{}:{}", span.line, span.column)
     })
@@ -104,6 +118,8 @@ pub struct Scanner {
     /// Rules that are judged by meaning.
     semantics: Vec<RuleId>,
     canaries: Vec<CanaryGroup>,
+    /// What the matches of some rules are checked with.
+    checksums: HashMap<RuleId, Checksum>,
     classes: ClassCache,
     cel: Option<Arc<dyn CelEvaluator>>,
     semantic: Option<Arc<dyn SemanticEvaluator>>,
@@ -203,12 +219,14 @@ impl ScannerBuilder {
             expressions: Vec::new(),
             semantics: Vec::new(),
             canaries: Vec::new(),
+            checksums: HashMap::new(),
             classes: ClassCache::default(),
             cel,
             semantic: self.semantic,
         };
         scanner.compile()?;
         scanner.compile_canaries()?;
+        scanner.compile_checksums()?;
         Ok(scanner)
     }
 }
@@ -218,6 +236,25 @@ impl Scanner {
     #[must_use]
     pub fn builder() -> ScannerBuilder {
         ScannerBuilder::default()
+    }
+
+    /// The same scanner for documents that are changed a little, such as by other canaries.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when their indicators cannot be compiled together.
+    pub fn rebuilt(&self, change: impl Fn(&Document) -> Document) -> Result<Self, BuildError> {
+        let documents = self.documents.iter().map(|source| ScannerDocument {
+            name: source.name.clone(),
+            document: change(&source.document),
+        });
+        let builder = ScannerBuilder {
+            documents: documents.collect(),
+            without_cel: self.cel.is_none(),
+            cel: self.cel.clone(),
+            semantic: self.semantic.clone(),
+        };
+        builder.build()
     }
 
     /// How many indicators there are.

@@ -10,10 +10,11 @@ use proofhouse_oatf::{
 use serde_json::Value;
 
 use super::Scanner;
-use super::class::KnownClasses;
+use super::class::{KnownClasses, MessageClass};
 use super::evidence::Evidence;
 use super::group::{ConditionId, RuleId};
-use crate::trace::TraceMessage;
+use super::split::{SplitPieces, lane_of};
+use crate::trace::{TraceMessage, reading};
 
 /// What an indicator made of a message it looked at. Indicators that did not match are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +65,17 @@ pub(super) struct ScanBuffers {
 }
 
 impl ScanBuffers {
+    /// The kinds of messages that were seen.
+    pub(super) fn classes(&mut self) -> &mut KnownClasses {
+        &mut self.classes
+    }
+
+    /// Whether a rule has not matched in the message that was judged last.
+    fn is_open(&self, rule: RuleId) -> bool {
+        let matched = self.matched.get(rule as usize);
+        matched.is_none_or(|last| *last != self.message)
+    }
+
     fn begin(&mut self, rules: usize) {
         if self.matched.len() < rules {
             self.matched.resize(rules, 0);
@@ -105,6 +117,24 @@ impl Scanner {
     ) {
         scratch.begin(self.rules.len());
         let class = self.class_of(message, &mut scratch.classes);
+        self.scan_reading(message, &class, scratch, report);
+        if let Some(other) = reading::other(message) {
+            // Whoever failed has said so, and whoever matched is not asked again.
+            self.scan_reading(&other, &class, scratch, &mut |rule, judged| match judged {
+                RuleResult::Matched(_) => report(rule, judged),
+                RuleResult::Error(_) => {}
+            });
+        }
+    }
+
+    /// Judges one reading of a message.
+    fn scan_reading(
+        &self,
+        message: &TraceMessage,
+        class: &MessageClass,
+        scratch: &mut ScanBuffers,
+        report: &mut dyn FnMut(RuleId, RuleResult<'_>),
+    ) {
         // Every condition has its time on all values of a message together.
         let mut budgets: HashMap<ConditionId, MatchBudget> = HashMap::new();
         for group_class in &class.groups {
@@ -118,8 +148,11 @@ impl Scanner {
                     };
                     let rules = &self.conditions[*id as usize];
                     for rule in rules.iter().filter(|rule| class.applies(**rule)) {
-                        scratch.matched[*rule as usize] = scratch.message;
-                        report(*rule, RuleResult::Matched(&evidence));
+                        let matched = &mut scratch.matched[*rule as usize];
+                        if *matched != scratch.message {
+                            *matched = scratch.message;
+                            report(*rule, RuleResult::Matched(&evidence));
+                        }
                     }
                 }
             }
@@ -161,9 +194,25 @@ impl Scanner {
                             Evidence::of_condition(message, &group.target, value, &text, condition)
                         };
                         for rule in rules.iter().copied() {
-                            if open(rule, matched) {
-                                matched[rule as usize] = this;
-                                report(rule, RuleResult::Matched(&evidence));
+                            if !open(rule, matched) {
+                                continue;
+                            }
+                            let checksum = self.checksums.get(&rule);
+                            let checked = checksum.map(|sum| sum.find(condition, &text));
+                            match checked {
+                                // Another value may still have one that is right.
+                                Some(None) => {}
+                                Some(Some(words)) => {
+                                    matched[rule as usize] = this;
+                                    let words = &text[words];
+                                    let evidence =
+                                        || Evidence::of_words(message, &group.target, value, words);
+                                    report(rule, RuleResult::Matched(&evidence));
+                                }
+                                None => {
+                                    matched[rule as usize] = this;
+                                    report(rule, RuleResult::Matched(&evidence));
+                                }
                             }
                         }
                     }
@@ -191,12 +240,70 @@ impl Scanner {
                 }
             });
         }
+        for (index, rules) in &class.asides {
+            let (matched, this) = (&mut scratch.matched, scratch.message);
+            let open = |rule: RuleId, matched: &[u64]| {
+                matched[rule as usize] != this && rules.contains(&rule)
+            };
+            if !rules.iter().any(|rule| open(*rule, matched)) {
+                continue;
+            }
+            self.canaries[*index as usize].find(message, |rule, at| {
+                if open(rule, matched) {
+                    matched[rule as usize] = this;
+                    report(
+                        rule,
+                        RuleResult::Matched(&|| Evidence::of_canary(message, at)),
+                    );
+                }
+            });
+        }
         for rule in class.expressions.iter().chain(&class.semantics).copied() {
             // One whose canary was found has matched, whatever else it asks.
-            if scratch.matched[rule as usize] != scratch.message {
-                self.evaluate(rule, message, report);
+            if scratch.matched[rule as usize] != scratch.message
+                && self.evaluate(rule, message, report)
+            {
+                scratch.matched[rule as usize] = scratch.message;
             }
         }
+    }
+
+    /// What a message that was just judged has of canaries that may be in pieces.
+    pub(super) fn split_pieces(
+        &self,
+        message: &TraceMessage,
+        scratch: &mut ScanBuffers,
+    ) -> Vec<SplitPieces> {
+        let mut split = Vec::new();
+        if self.canaries.is_empty() {
+            return split;
+        }
+        let class = self.class_of(message, &mut scratch.classes);
+        for index in &class.canaries {
+            let group = &self.canaries[*index as usize];
+            let mut rules: Vec<(RuleId, bool)> = group
+                .rules()
+                .filter(|rule| class.applies(*rule))
+                .map(|rule| (rule, scratch.is_open(rule)))
+                .collect();
+            rules.sort_unstable();
+            rules.dedup();
+            let pieces = group.pieces(message).into_iter();
+            let pieces = pieces.map(|at| {
+                let evidence = Evidence::of_piece(message, &at);
+                (at.piece, evidence)
+            });
+            let pieces: Vec<_> = pieces.collect();
+            if !pieces.is_empty() {
+                split.push(SplitPieces {
+                    group: *index,
+                    lane: lane_of(message),
+                    rules,
+                    pieces,
+                });
+            }
+        }
+        split
     }
 
     /// The value that an expression or a semantic indicator is about, and the path to it.
@@ -232,13 +339,13 @@ impl Scanner {
         (target, found.or(values.first().copied()))
     }
 
-    /// Evaluates a rule that nothing narrows down.
+    /// Evaluates a rule that nothing narrows down, and tells whether it matched.
     fn evaluate(
         &self,
         rule: RuleId,
         message: &TraceMessage,
         report: &mut dyn FnMut(RuleId, RuleResult<'_>),
-    ) {
+    ) -> bool {
         let indicator = self.indicator(rule);
         let verdict = evaluate_indicator(
             indicator,
@@ -263,5 +370,6 @@ impl Scanner {
             }
             IndicatorResult::NotMatched | IndicatorResult::Skipped => {}
         }
+        verdict.result == IndicatorResult::Matched
     }
 }

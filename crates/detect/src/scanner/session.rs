@@ -1,23 +1,30 @@
 //! A session: messages go in one by one, verdicts come out at any time.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use proofhouse_oatf::{
-    AttackVerdict, IndicatorMethod, IndicatorResult, IndicatorVerdict, compute_verdict,
+    AttackResult, AttackVerdict, Indicator, IndicatorMethod, IndicatorResult, IndicatorVerdict,
+    Protocol, compute_verdict,
 };
 use serde::Serialize;
 
 use super::Scanner;
+use super::class::UnknownFact;
 use super::evidence::Evidence;
 use super::group::RuleId;
 use super::scan::{RuleResult, ScanBuffers, ScanFinding, ScanOutcome};
+use super::split::{CanaryTrails, SplitPieces};
 use crate::trace::whole::JudgedAs;
 use crate::trace::{LineError, LineErrorKind, MessageAssembler, TraceMessage, WholeMessage};
 
 /// How many pieces of evidence are kept for one indicator; matches beyond are only counted.
 const MAX_EVIDENCE: usize = 5;
+
+/// Protocols that are told apart; traces have one or two.
+const MAX_PROTOCOLS: usize = 16;
 
 /// How many messages that were judged in parts are remembered for those who ask; more than one piece of an input has.
 const MAX_IN_PARTS: usize = 10_000;
@@ -30,6 +37,63 @@ pub struct ScanSession<'s> {
     messages: u64,
     assembler: MessageAssembler,
     in_parts: Vec<LineError>,
+    /// Canaries that were begun.
+    trails: CanaryTrails,
+    protocols: SeenProtocols,
+}
+
+/// The protocols of the messages so far.
+#[derive(Debug, Clone, Default)]
+struct SeenProtocols(Vec<Protocol>);
+
+impl SeenProtocols {
+    fn see(&mut self, protocol: &Protocol) {
+        if self.0.len() < MAX_PROTOCOLS && !self.0.contains(protocol) {
+            self.0.push(protocol.clone());
+        }
+    }
+
+    /// Whether there was a message of it; of too many protocols, nobody knows.
+    fn have(&self, protocol: &Protocol) -> bool {
+        self.0.len() >= MAX_PROTOCOLS || self.0.contains(protocol)
+    }
+}
+
+/// Why an indicator that did not match has not looked at all that it should.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotJudged {
+    /// There were no messages.
+    Empty,
+    /// No message was of its protocol.
+    OtherProtocol(Protocol),
+    /// Messages that it would look at do not say something that it asks for.
+    Unknown {
+        /// What they do not say.
+        fact: UnknownFact,
+        /// How many there are.
+        messages: u64,
+    },
+}
+
+impl fmt::Display for NotJudged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the trace has no messages"),
+            Self::OtherProtocol(protocol) => write!(f, "the trace has no {protocol} messages"),
+            Self::Unknown { fact, messages } => {
+                let (plural, verb) = if *messages == 1 {
+                    ("", "does")
+                } else {
+                    ("s", "do")
+                };
+                let fact = fact.as_str();
+                write!(
+                    f,
+                    "{messages} message{plural} that it asks about {verb} not say the {fact}"
+                )
+            }
+        }
+    }
 }
 
 /// When something was judged: by the number of the message that was taken then. What ended with that message comes
@@ -76,6 +140,9 @@ struct RuleState {
     evidence: Vec<(JudgedAt, Evidence)>,
     /// The earliest error, the number of its message, and what it says.
     error: Option<(JudgedAt, u64, String)>,
+    /// Messages that did not say what it asks for.
+    unknown: u64,
+    unknown_fact: Option<UnknownFact>,
 }
 
 /// The verdict on one document, with its evidence.
@@ -108,6 +175,31 @@ pub struct IndicatorReport {
     /// The line of the indicator in its document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
+    /// Why it has not looked at all that it should, where it did not match.
+    #[serde(skip)]
+    pub not_judged: Option<NotJudged>,
+}
+
+impl DocumentVerdict {
+    /// Why nobody knows whether the document would have found something: an indicator that did not match could not tell
+    /// what it looks at, or none had anything to look at.
+    #[must_use]
+    pub fn not_judged(&self) -> Option<&NotJudged> {
+        if self.attack.result != AttackResult::NotExploited {
+            return None;
+        }
+        let reasons = || {
+            self.indicators
+                .iter()
+                .map(|report| report.not_judged.as_ref())
+        };
+        let unknown = |reason: &&NotJudged| matches!(reason, NotJudged::Unknown { .. });
+        if let Some(unknown) = reasons().flatten().find(unknown) {
+            return Some(unknown);
+        }
+        let all = reasons().all(|reason| reason.is_some());
+        reasons().flatten().next().filter(|_| all)
+    }
 }
 
 impl Scanner {
@@ -150,6 +242,8 @@ impl<'s> ScanSession<'s> {
             messages: 0,
             assembler: MessageAssembler::default(),
             in_parts: Vec::new(),
+            trails: CanaryTrails::default(),
+            protocols: SeenProtocols::default(),
         }
     }
 }
@@ -274,6 +368,34 @@ impl ScanSession<'_> {
             state.note(at, &whole, again);
             told.push(scanner.found(rule, outcome));
         });
+        self.protocols.see(&whole.message.protocol);
+        for (rule, fact) in &scanner
+            .class_of(whole.message, self.scratch.classes())
+            .unknown
+        {
+            rules[*rule as usize].note_unknown(*fact);
+        }
+        let pieces = scanner.split_pieces(whole.message, &mut self.scratch);
+        for mut split in pieces {
+            split.stand_in(&whole);
+            self.complete(at, &split, told.as_deref_mut());
+        }
+    }
+
+    /// Takes a piece of a canary, and notes what is complete with it.
+    fn complete(
+        &mut self,
+        at: JudgedAt,
+        split: &SplitPieces,
+        mut told: Option<&mut Vec<ScanFinding>>,
+    ) {
+        for (rule, evidence) in self.trails.follow(&self.scanner, split) {
+            self.rules[rule as usize].note_match(at, || evidence.clone());
+            if let Some(told) = told.as_deref_mut() {
+                let outcome = ScanOutcome::Matched(evidence);
+                told.push(self.scanner.found(rule, outcome));
+            }
+        }
     }
 
     /// The scanner it judges with.
@@ -294,6 +416,9 @@ impl ScanSession<'_> {
         other.finish();
         let before = self.messages;
         self.messages += other.messages;
+        for protocol in &other.protocols.0 {
+            self.protocols.see(protocol);
+        }
         self.in_parts.append(&mut other.in_parts);
         self.in_parts.truncate(MAX_IN_PARTS);
         for (ours, theirs) in self.rules.iter_mut().zip(other.rules) {
@@ -304,6 +429,8 @@ impl ScanSession<'_> {
             ours.evidence.extend(later);
             ours.evidence.sort_by_key(|(_, evidence)| evidence.sequence);
             ours.evidence.truncate(MAX_EVIDENCE);
+            ours.unknown += theirs.unknown;
+            ours.unknown_fact = ours.unknown_fact.or(theirs.unknown_fact);
             let error = theirs
                 .error
                 .map(|(at, n, error)| (at.after(before), n, error));
@@ -320,12 +447,19 @@ impl ScanSession<'_> {
         }
         let mut rules = self.rules.clone();
         let mut scratch = ScanBuffers::default();
+        let mut trails = self.trails.clone();
         let at = JudgedAt::end_before(self.messages);
         self.assembler.unfinished(&mut |whole| {
             let note = &mut |rule: RuleId, judged: RuleResult<'_>| {
                 rules[rule as usize].note(at, &whole, judged);
             };
             self.scanner.scan_into(whole.message, &mut scratch, note);
+            for mut split in self.scanner.split_pieces(whole.message, &mut scratch) {
+                split.stand_in(&whole);
+                for (rule, evidence) in trails.follow(&self.scanner, &split) {
+                    rules[rule as usize].note_match(at, || evidence);
+                }
+            }
         });
         self.verdicts_by(&rules)
     }
@@ -368,6 +502,9 @@ impl ScanSession<'_> {
                         evidence: evidence.cloned().collect(),
                         reason,
                         line: span.map(|span| span.line),
+                        not_judged: self
+                            .not_judged(indicator, state)
+                            .filter(|_| result == IndicatorResult::NotMatched),
                     });
                 }
                 let mut verdict = compute_verdict(attack, &verdicts);
@@ -379,6 +516,20 @@ impl ScanSession<'_> {
                 }
             })
             .collect()
+    }
+
+    /// What an indicator did not look at.
+    fn not_judged(&self, indicator: &Indicator, state: &RuleState) -> Option<NotJudged> {
+        if self.messages == 0 {
+            return Some(NotJudged::Empty);
+        }
+        if let Some(fact) = state.unknown_fact {
+            let messages = state.unknown;
+            return Some(NotJudged::Unknown { fact, messages });
+        }
+        let protocol = indicator.protocol.as_ref();
+        let protocol = protocol.filter(|protocol| !self.protocols.have(protocol));
+        protocol.map(|protocol| NotJudged::OtherProtocol(protocol.clone()))
     }
 
     /// Matched before error before skipped before not matched.
@@ -412,19 +563,28 @@ impl ScanSession<'_> {
 impl RuleState {
     fn note(&mut self, at: JudgedAt, whole: &WholeMessage<'_>, judged: RuleResult<'_>) {
         match judged {
-            RuleResult::Matched(evidence) => {
-                self.matches += 1;
-                if self.evidence.len() < MAX_EVIDENCE {
-                    let mut evidence = evidence();
-                    evidence.stands_in(whole);
-                    self.evidence.push((at, evidence));
-                }
-            }
+            RuleResult::Matched(evidence) => self.note_match(at, || {
+                let mut evidence = evidence();
+                evidence.stands_in(whole);
+                evidence
+            }),
             RuleResult::Error(error) => {
                 self.errors += 1;
                 self.error
                     .get_or_insert((at, whole.message.sequence, error));
             }
+        }
+    }
+
+    fn note_unknown(&mut self, fact: UnknownFact) {
+        self.unknown += 1;
+        self.unknown_fact.get_or_insert(fact);
+    }
+
+    fn note_match(&mut self, at: JudgedAt, evidence: impl FnOnce() -> Evidence) {
+        self.matches += 1;
+        if self.evidence.len() < MAX_EVIDENCE {
+            self.evidence.push((at, evidence()));
         }
     }
 
@@ -437,6 +597,8 @@ impl RuleState {
         self.evidence.truncate(MAX_EVIDENCE);
         let errors = [self.error.take(), other.error].into_iter().flatten();
         self.error = errors.min_by_key(|(at, ..)| *at);
+        self.unknown += other.unknown;
+        self.unknown_fact = self.unknown_fact.or(other.unknown_fact);
     }
 
     /// The same, when so many messages came before.
@@ -480,6 +642,9 @@ pub(crate) struct PartialFindings {
     rules: HashMap<RuleId, RuleState>,
     /// Pieces of longer messages, and what ends them: only the session has seen what came before.
     streamed: Vec<StreamedMessage>,
+    /// Pieces of canaries, with the numbers of their messages, for the same reason.
+    split: Vec<(u64, SplitPieces)>,
+    protocols: SeenProtocols,
 }
 
 /// A message that has to do with others, its line, and its number among those of its part.
@@ -526,7 +691,8 @@ impl<'s> Worker<'s> {
 
     /// Judges a message by itself.
     pub(crate) fn judge(&mut self, line: u64, message: &TraceMessage) {
-        let at = JudgedAt::message(self.part.messages);
+        let number = self.part.messages;
+        let at = JudgedAt::message(number);
         self.part.messages += 1;
         let whole = WholeMessage::alone(Some(line), message);
         let rules = &mut self.part.rules;
@@ -534,6 +700,18 @@ impl<'s> Worker<'s> {
             .scan_into(message, &mut self.scratch, &mut |rule, judged| {
                 rules.entry(rule).or_default().note(at, &whole, judged);
             });
+        self.part.protocols.see(&message.protocol);
+        for (rule, fact) in &self
+            .scanner
+            .class_of(message, self.scratch.classes())
+            .unknown
+        {
+            rules.entry(*rule).or_default().note_unknown(*fact);
+        }
+        for mut split in self.scanner.split_pieces(message, &mut self.scratch) {
+            split.stand_in(&whole);
+            self.part.split.push((number, split));
+        }
     }
 
     /// What was found since this was last asked.
@@ -547,9 +725,20 @@ impl ScanSession<'_> {
     pub(crate) fn append(&mut self, part: PartialFindings) {
         let before = self.messages;
         self.messages += part.messages;
+        for protocol in &part.protocols.0 {
+            self.protocols.see(protocol);
+        }
+        let mut split = part.split.into_iter().peekable();
         for streamed in part.streamed {
+            while let Some((number, piece)) = split.next_if(|(number, _)| *number < streamed.number)
+            {
+                self.complete(JudgedAt::message(before + number), &piece, None);
+            }
             let number = before + streamed.number;
             self.follow(number, Some(streamed.line), &streamed.message, None);
+        }
+        for (number, piece) in split {
+            self.complete(JudgedAt::message(before + number), &piece, None);
         }
         for (rule, found) in part.rules {
             self.rules[rule as usize].add(found.after(before));

@@ -218,6 +218,8 @@ pub struct ReadSummary {
     pub forgotten_requests: u64,
     /// Parts of documents that hold no messages, such as spans of other libraries.
     pub ignored: u64,
+    /// Calls of tools whose arguments were not recorded, or cannot be read.
+    pub without_arguments: u64,
     problems: [u64; LineErrorKind::ALL.len()],
 }
 
@@ -257,6 +259,7 @@ impl ReadSummary {
             unknown_fields,
             forgotten_requests,
             ignored,
+            without_arguments,
             problems,
         } = other;
         self.lines += lines;
@@ -265,6 +268,7 @@ impl ReadSummary {
         self.unknown_fields += unknown_fields;
         self.forgotten_requests += forgotten_requests;
         self.ignored += ignored;
+        self.without_arguments += without_arguments;
         for (ours, theirs) in self.problems.iter_mut().zip(problems) {
             *ours += theirs;
         }

@@ -80,6 +80,18 @@ impl TraceMessage {
     }
 }
 
+impl TraceMessage {
+    /// The same without what was said.
+    pub(crate) fn clone_place(&self) -> Self {
+        Self {
+            sequence: self.sequence,
+            actor: self.actor.clone(),
+            direction: self.direction,
+            ..Self::new(self.protocol.clone(), self.operation.as_str(), Value::Null)
+        }
+    }
+}
+
 impl Serialize for TraceMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serialize(self, None, serializer)

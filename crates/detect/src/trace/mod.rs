@@ -6,6 +6,7 @@ pub(crate) mod lenient;
 pub(crate) mod lines;
 pub(crate) mod message;
 pub(crate) mod reader;
+pub(crate) mod reading;
 mod redact;
 pub(crate) mod repair;
 pub(crate) mod stream;

@@ -1,5 +1,7 @@
 //! A canary is found in any form, at any alignment, in any text; where there is none, none is found.
 
+use std::io::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use proofhouse_detect::{CanaryError, CanaryMatcher};
@@ -30,6 +32,61 @@ fn wrapped(text: &str, width: usize) -> String {
         .map(|line| std::str::from_utf8(line).unwrap())
         .collect();
     lines.join("\n")
+}
+
+fn rot13(text: &str) -> String {
+    let turned = |c: char| {
+        let first = if c.is_ascii_lowercase() { b'a' } else { b'A' };
+        if c.is_ascii_alphabetic() {
+            char::from(first + (c as u8 - first + 13) % 26)
+        } else {
+            c
+        }
+    };
+    text.chars().map(turned).collect()
+}
+
+/// By the book: groups of five bits, with padding.
+fn base32(bytes: &[u8]) -> String {
+    let mut bits: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
+    while !bits.len().is_multiple_of(5) {
+        bits.push('0');
+    }
+    let digits = bits.as_bytes().chunks(5).map(|five| {
+        let digit = u8::from_str_radix(std::str::from_utf8(five).unwrap(), 2).unwrap();
+        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[usize::from(digit)])
+    });
+    let mut text: String = digits.collect();
+    while !text.len().is_multiple_of(8) {
+        text.push('=');
+    }
+    text
+}
+
+fn fullwidth(text: &str) -> String {
+    let wide = |c: char| char::from_u32(u32::from(c) + 0xfee0).filter(|_| c.is_ascii_graphic());
+    text.chars().map(|c| wide(c).unwrap_or(c)).collect()
+}
+
+/// Cyrillic and Greek letters that look like the Latin ones.
+fn homoglyphs(text: &str) -> String {
+    let pairs: Vec<(char, char)> = "CANRYPEOSTKaecopxy"
+        .chars()
+        .zip("СΑΝRΥРЕОЅТКаесорху".chars())
+        .collect();
+    let like = |c: char| {
+        pairs
+            .iter()
+            .find(|(latin, _)| *latin == c)
+            .map(|(_, like)| *like)
+    };
+    text.chars().map(|c| like(c).unwrap_or(c)).collect()
+}
+
+fn compressed(text: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
 }
 
 #[test]
@@ -91,6 +148,32 @@ fn every_form_has_a_name() {
             "HTML-escaped C",
         ),
         (CANARY.replace('C', "&#x43;"), "HTML-escaped C"),
+        (rot13(CANARY), "rot13 of C"),
+        (base32(CANARY.as_bytes()), "base32 of C"),
+        (base32(format!("ab{CANARY}").as_bytes()), "base32 of C"),
+        (base32(CANARY.as_bytes()).to_lowercase(), "base32 of C"),
+        (
+            CANARY.bytes().map(|b| format!("{b} ")).collect(),
+            "character codes of C",
+        ),
+        (
+            CANARY.bytes().map(|b| format!("{b:08b} ")).collect(),
+            "character codes of C",
+        ),
+        (
+            CANARY.bytes().map(|b| format!("\\{b:03o}")).collect(),
+            "character codes of C",
+        ),
+        (fullwidth(CANARY), "C in look-alike characters"),
+        (homoglyphs(CANARY), "C in look-alike characters"),
+        (
+            STANDARD.encode(homoglyphs(CANARY)),
+            "base64 of C in look-alike characters",
+        ),
+        (
+            STANDARD.encode(compressed(CANARY)),
+            "base64 of compressed C",
+        ),
     ] {
         assert_eq!(found(&text).as_deref(), Some(form), "{text}");
     }
@@ -244,6 +327,16 @@ const DISGUISES: &[(&str, Disguise)] = &[
             .map(|unit| format!("\\u{unit:04x}"))
             .collect()
     }),
+    ("rot13", |text, _| rot13(text)),
+    ("base32", |text, _| base32(text.as_bytes())),
+    ("full width", |text, _| fullwidth(text)),
+    ("homoglyphs", |text, _| homoglyphs(text)),
+    ("zlib", |text, _| STANDARD.encode(compressed(text))),
+    ("gzip", |text, _| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text.as_bytes()).unwrap();
+        STANDARD.encode(encoder.finish().unwrap())
+    }),
     ("entities", |text, n| {
         let written = |c: char| {
             if n % 2 == 0 {
@@ -290,7 +383,7 @@ proptest! {
         let cuts: Vec<char> = text.chars().collect();
         let (left, right) = cuts.split_at(n * cuts.len() / 100);
         let value: Value = json!({"a": left.iter().collect::<String>(), "n": n, "b": [right.iter().collect::<String>()]});
-        if !matches!(name, "percent" | "json" | "entities") {
+        if !matches!(name, "percent" | "json" | "entities" | "zlib" | "gzip") {
             prop_assert_eq!(matcher.find(&value).len(), 1, "{}: {}", name, value);
         }
     }

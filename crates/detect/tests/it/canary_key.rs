@@ -8,7 +8,7 @@ use proofhouse_detect::{
     BuildError, DocumentVerdict, IndicatorExplanation, Judgement, ScanOptions, ScanOutcome,
     Scanner, TraceMessage,
 };
-use proofhouse_oatf::{Document, IndicatorResult, load};
+use proofhouse_oatf::{Direction, Document, IndicatorResult, load};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -139,6 +139,132 @@ fn it_is_explained() {
     let mut explanation = IndicatorExplanation::new(&scanner, 0, 2, 5).unwrap();
     explanation.feed_line(1, &call(&json!(CANARY)));
     assert_eq!(explanation.count(IndicatorResult::Matched), 1);
+}
+
+fn told(scanner: &Scanner, messages: &[TraceMessage]) -> Vec<(u64, String, Option<String>)> {
+    let mut session = scanner.session();
+    for (number, message) in (1..).zip(messages) {
+        let mut message = message.clone();
+        message.sequence = number;
+        session.feed(&message);
+    }
+    let verdict = &session.verdicts()[0];
+    let evidence = verdict.indicators[0].evidence.iter();
+    evidence
+        .map(|found| (found.sequence, found.path.clone(), found.reason.clone()))
+        .collect()
+}
+
+/// An indicator that looks at the arguments of calls that come to a server of the document.
+fn of_requests() -> Scanner {
+    scanner(
+        &json!([{"surface": "tools/call", "direction": "request", "target": "arguments",
+        "pattern": {"contains": "never"}, "x-proofhouse": {"canary": CANARY}}]),
+    )
+}
+
+fn request(operation: &str, content: Value) -> TraceMessage {
+    TraceMessage {
+        direction: Some(Direction::Request),
+        ..TraceMessage::new("mcp", operation, content)
+    }
+}
+
+#[test]
+fn a_canary_in_two_calls_is_found() {
+    let scanner = of_requests();
+    let call = |text: &str| {
+        let arguments = json!({"amount": 4000, "context": text, "unit": "EUR"});
+        request("tools/call", json!({"name": "tax", "arguments": arguments}))
+    };
+    let split = Some("CANARY-KEY-93b4aa10 split over several messages".to_owned());
+    let found = told(
+        &scanner,
+        &[call("CANARY-K"), call("nothing"), call("EY-93b4aa10")],
+    );
+    assert_eq!(found, [(3, "arguments.context".to_owned(), split)]);
+    let base64 = STANDARD.encode(CANARY);
+    let found = told(&scanner, &[call(&base64[..16]), call(&base64[16..])]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    // What another one sends completes nothing.
+    let mut other = call("EY-93b4aa10");
+    other.actor = Some("other".to_owned());
+    assert!(told(&scanner, &[call("CANARY-K"), other]).is_empty());
+    assert!(told(&scanner, &[call("CANARY-K"), call("EY-93b4aa11")]).is_empty());
+}
+
+#[test]
+fn a_canary_is_found_where_no_target_leads() {
+    let scanner = of_requests();
+    let call = json!({"name": "tax", "arguments": {"amount": 1}});
+    let mut meta = call.clone();
+    meta["_meta"] = json!({"progressToken": CANARY});
+    let mut id = request("tools/call", call.clone());
+    id.raw = Some(json!({"jsonrpc": "2.0", "id": CANARY, "method": "tools/call"}));
+    let info = json!({"clientInfo": {"name": CANARY, "version": "1"}});
+    let complete =
+        json!({"ref": {"type": "ref/prompt"}, "argument": {"name": "a", "value": CANARY}});
+    for (message, path) in [
+        (request("tools/call", meta), "_meta.progressToken"),
+        (id, "id"),
+        (
+            request("tools/call", json!({"name": format!("tax_{CANARY}")})),
+            "name",
+        ),
+        (
+            request(
+                "resources/read",
+                json!({"uri": format!("https://x.example/?c={CANARY}")}),
+            ),
+            "uri",
+        ),
+        (request("initialize", info), "clientInfo.name"),
+        (
+            request(
+                "prompts/get",
+                json!({"name": "x", "arguments": {"a": CANARY}}),
+            ),
+            "arguments.a",
+        ),
+        (request("completion/complete", complete), "argument.value"),
+        (
+            request("notifications/progress", json!({"message": CANARY})),
+            "message",
+        ),
+        (request(&format!("x/{CANARY}"), json!({})), "operation"),
+        (request("x/y", json!({"v": [CANARY]})), "v[0]"),
+        (request(proofhouse_detect::UNPARSED, json!(CANARY)), ""),
+    ] {
+        let found = told(&scanner, std::slice::from_ref(&message));
+        assert_eq!(found.len(), 1, "{message:?}");
+        assert_eq!(found[0].1, path, "{message:?}");
+        let mut explanation = IndicatorExplanation::new(&scanner, 0, 0, 5).unwrap();
+        explanation.feed_line(1, &message);
+        assert_eq!(
+            explanation.count(IndicatorResult::Matched),
+            1,
+            "{message:?}"
+        );
+        // What a server says is not said by the subject.
+        let mut answer = message.clone();
+        answer.direction = Some(Direction::Response);
+        assert!(told(&scanner, &[answer]).is_empty(), "{message:?}");
+    }
+    assert!(told(&scanner, &[request("tools/call", call)]).is_empty());
+}
+
+#[test]
+fn what_a_document_offers_as_a_name_may_be_used() {
+    let uri = format!("memo://{CANARY}");
+    let document = json!({"oatf": "0.1", "attack": {
+        "execution": {"mode": "mcp_server", "state": {"resources": [{"uri": uri, "name": "memo"}]}},
+        "indicators": [{"surface": "tools/call", "direction": "request", "target": "arguments",
+            "pattern": {"contains": "never"}, "x-proofhouse": {"canary": CANARY}}]}});
+    let document = load(&document.to_string()).unwrap().document;
+    let scanner = Scanner::builder().add("d.yaml", document).build().unwrap();
+    assert!(told(&scanner, &[request("resources/read", json!({"uri": uri}))]).is_empty());
+    let meta = json!({"uri": uri, "_meta": {"x": uri}});
+    assert_eq!(told(&scanner, &[request("resources/read", meta)]).len(), 1);
 }
 
 #[test]

@@ -464,18 +464,39 @@ impl PatternReader<'_> {
     }
 
     /// A bracketed class; the `[` has been read.
+    ///
+    /// A class with `\W` in it holds nearly all characters, and the engine would look up the other case of each of
+    /// them. So `[\W_]` is written as what it leaves out: all but the word characters that are no `_`.
     fn class(&mut self, start: usize) -> Result<(), Re2Error> {
-        self.out.push('[');
-        if self.rest().starts_with('^') {
+        let before = std::mem::take(&mut self.out);
+        let is_negated = self.rest().starts_with('^');
+        if is_negated {
             self.at += 1;
-            self.out.push('^');
         }
+        let left_out = self.class_items(start)?;
+        let items = std::mem::replace(&mut self.out, before);
+        let is_complement = is_negated != left_out.is_some();
+        self.out.push_str(if is_complement { "[^" } else { "[" });
+        match left_out {
+            None => self.out.push_str(&items),
+            Some(set) if items.is_empty() => self.out.push_str(set),
+            Some(set) => {
+                let _ = write!(self.out, "[{set}]--[{items}]");
+            }
+        }
+        self.out.push(']');
+        Ok(())
+    }
+
+    /// What stands in a class, up to its `]`; returns what the first of its negated shorthands leaves out, which is
+    /// not written.
+    fn class_items(&mut self, start: usize) -> Result<Option<&'static str>, Re2Error> {
+        let mut left_out = None;
         let mut first = true;
         loop {
             if self.rest().starts_with(']') && !first {
                 self.at += 1;
-                self.out.push(']');
-                return Ok(());
+                return Ok(left_out);
             }
             first = false;
             if self.at >= self.pattern.len() {
@@ -493,7 +514,25 @@ impl PatternReader<'_> {
                 self.at += length;
                 continue;
             }
+            if let Some(set) = self.negated_shorthand()
+                && left_out.is_none_or(|other| other == set)
+            {
+                self.at += 2;
+                left_out = Some(set);
+                continue;
+            }
             self.class_item(start)?;
+        }
+    }
+
+    /// What the negated shorthand leaves out that is next.
+    fn negated_shorthand(&self) -> Option<&'static str> {
+        let letter = self.rest().strip_prefix('\\')?.bytes().next()?;
+        match letter {
+            b'D' => Some("0-9"),
+            b'W' => Some("0-9A-Za-z_"),
+            b'S' => Some("\\t\\n\\x0C\\r "),
+            _ => None,
         }
     }
 
@@ -585,6 +624,45 @@ mod tests {
 
     fn compile(pattern: &str) -> Result<Re2Pattern, Re2Error> {
         Re2Pattern::compile(pattern)
+    }
+
+    #[test]
+    fn classes_with_negated_shorthands_hold_what_they_say() {
+        type Holds = fn(char) -> bool;
+        fn word(c: char) -> bool {
+            c.is_ascii_alphanumeric() || c == '_'
+        }
+        // The long s and the sign for Kelvin are other cases of letters of ASCII.
+        fn folded(c: char) -> bool {
+            word(c) || matches!(c, '\u{17f}' | '\u{212a}')
+        }
+        fn space(c: char) -> bool {
+            matches!(c, '\t' | '\n' | '\u{c}' | '\r' | ' ')
+        }
+        let cases: [(&str, Holds); 11] = [
+            (r"[\W]", |c| !word(c)),
+            (r"[\W_]", |c| !word(c) || c == '_'),
+            (r"[^\W_]", |c| word(c) && c != '_'),
+            (r"[\s\S]", |_| true),
+            (r"[^\s\S]", |_| false),
+            (r"[\W\Wa]", |c| !word(c) || c == 'a'),
+            (r"[\D\W5]", |c| !c.is_ascii_digit() || c == '5'),
+            (r"[\S\t-\n]", |c| !space(c) || matches!(c, '\t' | '\n')),
+            (r"(?i)[\W_]", |c| !folded(c) || c == '_'),
+            (r"(?i)[\Wk]", |c| {
+                !folded(c) || matches!(c, 'k' | 'K' | '\u{212a}')
+            }),
+            (r"(?i)[^\Wk]", |c| {
+                folded(c) && !matches!(c, 'k' | 'K' | '\u{212a}')
+            }),
+        ];
+        for (pattern, holds) in cases {
+            let compiled = compile(&format!("^{pattern}$")).unwrap();
+            for c in '\0'..='\u{2fff}' {
+                let found = compiled.is_match(&c.to_string(), &mut MatchBudget::default());
+                assert_eq!(found.unwrap(), holds(c), "{pattern} {c:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rules about small languages: regular expressions, CEL, JSONPath and dot-paths.
 
 use proofhouse_expr::re2::{self, Re2ErrorKind};
-#[cfg(not(feature = "cel"))]
+#[cfg(any(test, not(feature = "cel")))]
 use proofhouse_source::DiagnosticSeverity;
 use proofhouse_source::DocPath;
 use serde_json::Value;
@@ -123,9 +123,14 @@ pub(super) fn cel(check: &mut ValidationPass<'_>) {
     });
 }
 
-/// Without the `cel` feature there is no parser to ask, which must not look like an expression that passed.
 #[cfg(not(feature = "cel"))]
 pub(super) fn cel(check: &mut ValidationPass<'_>) {
+    without_cel(check);
+}
+
+/// Without the `cel` feature there is no parser to ask, which must not look like an expression that passed.
+#[cfg(any(test, not(feature = "cel")))]
+fn without_cel(check: &mut ValidationPass<'_>) {
     check.each_indicator(|check, view| {
         if view.indicator.expression.is_some() {
             let path = view.path.key("expression").key("cel");
@@ -302,4 +307,38 @@ pub(super) fn state_operators(condition: &Value) -> Option<&serde_json::Map<Stri
         .iter()
         .any(|operator| map.contains_key(*operator))
         .then_some(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::validate::RULES;
+
+    /// A build without the feature `cel` says which expressions it has not checked, also those that are fine.
+    #[test]
+    fn expressions_without_a_parser_are_told() {
+        let text = "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, state: {tools: []}}\n  indicators:\n    \
+            - {target: '', expression: {cel: 'true'}}\n    - {target: a, pattern: {contains: x}}\n    \
+            - {target: '', expression: {cel: 'tr ue'}}\n";
+        let document = crate::parse(text).unwrap();
+        let mut check = ValidationPass::new(&document);
+        let rule = RULES.iter().find(|rule| rule.code == "V-014").unwrap();
+        check.begin(rule);
+        without_cel(&mut check);
+        let result = check.finish();
+        assert_eq!(result.errors, []);
+        let told: Vec<_> = result
+            .warnings
+            .iter()
+            .map(|one| (one.code, one.path.as_deref().unwrap_or_default()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("V-014", "attack.indicators[0].expression.cel"),
+                ("V-014", "attack.indicators[2].expression.cel"),
+            ]
+        );
+        assert!(result.warnings[0].message.starts_with("not checked"));
+    }
 }

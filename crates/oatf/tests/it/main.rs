@@ -9,6 +9,7 @@
 mod bad_input;
 mod differential;
 mod differential_table;
+mod doubtful;
 mod evaluation;
 mod properties;
 mod rules;

@@ -6,12 +6,14 @@
 //! own, and nothing else that names keys.
 
 mod duration;
+mod file;
 mod reader;
 pub mod reference;
 pub mod schema;
 mod table;
 
 pub use duration::{DurationError, Durations};
+pub use file::FileFormat;
 pub use reader::{Fields, FormatReader, Wording};
 pub use schema::SchemaStyle;
 pub use table::{Alias, FieldKind, FieldSpec, TypeSpec};

@@ -2,6 +2,7 @@
 
 pub(crate) mod comments;
 pub(crate) mod emit;
+mod help;
 pub(crate) mod plain;
 pub(crate) mod read;
 pub(crate) mod scalar;

@@ -11,8 +11,8 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Tag};
 use crate::diagnostic::Span;
 use crate::places::PlaceIndex;
 use crate::tree::{Entries, MappingEntry, NodeData, ScalarText, TreeNode};
-use crate::yaml::plain;
 use crate::yaml::scalar::{YamlScalar, resolve_plain};
+use crate::yaml::{help, plain};
 
 /// What the reader accepts before it refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,8 +74,32 @@ pub struct ReadError {
     pub kind: ReadErrorKind,
     /// What is wrong.
     pub message: String,
+    /// What to do about it.
+    pub help: &'static str,
     /// Where.
     pub span: Span,
+}
+
+impl ReadErrorKind {
+    /// What to do about an error of this class. The parser's own errors have more to say ([`ReadError::help`]).
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        match self {
+            Self::TooLarge => "split the document or raise the size limit",
+            Self::Binary => "save the file as plain text in UTF-8",
+            Self::Empty => "write the document, or name another file",
+            Self::SeveralDocuments => "split the file at `---`",
+            Self::Syntax => "remove the tag, or write a value of that kind",
+            Self::TooDeep => "nest lists and mappings less deeply",
+            Self::TooManyNodes => "split the document",
+            Self::DuplicateKey => "remove one of them",
+            Self::KeyNotText => "put quotes around a text that begins with `{` or `[`",
+            Self::Anchor => "write the value out wherever it is used",
+            Self::Alias => "write the value out",
+            Self::MergeKey => "write the fields out",
+            Self::CustomTag => "remove the tag, or put quotes around a text that begins with `!`",
+        }
+    }
 }
 
 /// Reads `text`. Errors that leave the tree whole are collected; a syntax error ends the reading.
@@ -102,6 +126,7 @@ pub(crate) fn read_fully(text: &str, limits: &ReadLimits) -> (Option<TreeNode>, 
             vec![ReadError {
                 kind: ReadErrorKind::TooLarge,
                 message,
+                help: ReadErrorKind::TooLarge.help(),
                 span: Span {
                     offset: 0,
                     length: 0,
@@ -118,6 +143,7 @@ pub(crate) fn read_fully(text: &str, limits: &ReadLimits) -> (Option<TreeNode>, 
             vec![ReadError {
                 kind: ReadErrorKind::Binary,
                 message,
+                help: ReadErrorKind::Binary.help(),
                 span: PlaceIndex::default().span(text, offset, offset + 1),
             }],
         );
@@ -249,7 +275,7 @@ impl<'t> YamlTreeBuilder<'t> {
             Event::SequenceEnd | Event::MappingEnd => self.ascend(end),
             Event::Alias(_) | Event::UnresolvedAlias(_) => {
                 let name = shorten(&self.text[start as usize..end as usize]);
-                let message = format!("alias `{name}` is not allowed; write the value out");
+                let message = format!("alias `{name}` is not allowed");
                 self.fail(ReadErrorKind::Alias, message, start, end);
                 // Something stands here, so it is a text rather than nothing.
                 let text = ScalarText::Owned("".into());
@@ -325,7 +351,7 @@ impl<'t> YamlTreeBuilder<'t> {
                     if *plain && name == "<<" {
                         Some((
                             ReadErrorKind::MergeKey,
-                            "merge key `<<` is not allowed; write the fields out".to_owned(),
+                            "merge key `<<` is not allowed".to_owned(),
                         ))
                     } else if repeated {
                         let name = shorten(name);
@@ -409,12 +435,9 @@ impl<'t> YamlTreeBuilder<'t> {
             self.refuse_depth(offset(Some(at)));
         } else {
             let message = format!("this is not valid YAML: {message}");
-            self.fail(
-                ReadErrorKind::Syntax,
-                message,
-                offset(Some(at)),
-                offset(Some(at + 1)),
-            );
+            let (start, end) = (offset(Some(at)), offset(Some(at + 1)));
+            let help = help::for_syntax(error.kind());
+            self.fail_with(ReadErrorKind::Syntax, message, help, start, end);
         }
         // What was read before a syntax error is not the document.
         self.root = None;
@@ -426,11 +449,23 @@ impl<'t> YamlTreeBuilder<'t> {
     }
 
     fn fail(&mut self, kind: ReadErrorKind, message: impl Into<String>, start: u32, end: u32) {
+        self.fail_with(kind, message, kind.help(), start, end);
+    }
+
+    fn fail_with(
+        &mut self,
+        kind: ReadErrorKind,
+        message: impl Into<String>,
+        help: &'static str,
+        start: u32,
+        end: u32,
+    ) {
         // A hostile text may break a rule a million times; a person reads the first hundred.
         if self.errors.len() < 100 {
             self.errors.push(ReadError {
                 kind,
                 message: message.into(),
+                help,
                 span: self.places.span(self.text, start as usize, end as usize),
             });
         }

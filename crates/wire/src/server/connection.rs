@@ -212,10 +212,18 @@ impl HeardStream {
         self.unread.set_blocked(polled.is_pending());
         self.watch.set_blocked(polled.is_pending());
         self.last_write = Instant::now();
-        if let Poll::Ready(Err(_)) = &polled {
+        if let Poll::Ready(Err(error)) = &polled {
             self.unread.set_failed();
+            self.note_reset(error);
         }
         polled
+    }
+
+    /// Looks at an error of the connection. After a goodbye of the other side the system calls a reset a broken pipe.
+    fn note_reset(&self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::ConnectionReset && !self.has_ended {
+            self.unread.set_discarded();
+        }
     }
 
     /// Waits for the word that what was written came after the other side had closed the connection.
@@ -239,7 +247,7 @@ impl AsyncRead for HeardStream {
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
         if buffer.filled().len() > before {
             self.watch.heard();
-        } else if polled.is_ready() && buffer.remaining() > 0 {
+        } else if matches!(polled, Poll::Ready(Ok(()))) && buffer.remaining() > 0 {
             self.has_ended = true;
         }
         if let Poll::Ready(Err(error)) = &polled
@@ -248,8 +256,18 @@ impl AsyncRead for HeardStream {
             | io::ErrorKind::ConnectionAborted = error.kind()
         {
             self.unread.set_failed();
+            self.note_reset(error);
         }
         polled
+    }
+}
+
+/// A server that ends may not have looked at what became of its last answer.
+impl Drop for HeardStream {
+    fn drop(&mut self) {
+        if let Ok(Some(error)) = self.inner.get_ref().take_error() {
+            self.note_reset(&error);
+        }
     }
 }
 

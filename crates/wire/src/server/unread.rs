@@ -47,11 +47,13 @@ impl std::fmt::Debug for UnreadHook {
 #[derive(Debug, Default)]
 pub(super) struct UnreadWatch {
     hooks: Mutex<Vec<UnreadHook>>,
-    /// Those of pieces of streams. Whoever has read the piece it wanted may close the connection at once, and the end of
-    /// the stream then meets a reset: only what the other side did not take is known to be unread.
+    /// Those of pieces of streams. Whoever has read the piece it wanted may say goodbye at once, and what is written after
+    /// that meets a reset: only a reset without a goodbye says that bytes were there which nobody had read.
     pieces: Mutex<Vec<UnreadHook>>,
     /// The other side threw away what was sent, or did not take it in time.
     failed: AtomicBool,
+    /// The other side threw away what it had, and said no goodbye before.
+    discarded: AtomicBool,
     /// Something is to be written and the other side does not take it.
     blocked: AtomicBool,
 }
@@ -86,6 +88,13 @@ impl UnreadWatch {
         self.failed.store(true, Ordering::Relaxed);
     }
 
+    /// The other side reset the connection without a goodbye: systems do that when a program closes a connection, or ends,
+    /// and has not read all that has arrived.
+    pub(super) fn set_discarded(&self) {
+        self.set_failed();
+        self.discarded.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -109,7 +118,10 @@ impl UnreadWatch {
         let is_blocked = self.blocked.load(Ordering::Relaxed);
         for (hooks, is_unread) in [
             (Self::take(&self.hooks), is_blocked || self.has_failed()),
-            (Self::take(&self.pieces), is_blocked),
+            (
+                Self::take(&self.pieces),
+                is_blocked || self.discarded.load(Ordering::Relaxed),
+            ),
         ] {
             for hook in hooks {
                 if !is_unread {
@@ -137,14 +149,18 @@ mod tests {
 
     use super::*;
 
-    fn watch(count: usize) -> (UnreadWatch, Arc<AtomicUsize>) {
+    fn watch(
+        count: usize,
+        writes: fn(&UnreadWatch, UnreadHook),
+    ) -> (UnreadWatch, Arc<AtomicUsize>) {
         let unread = Arc::new(AtomicUsize::new(0));
         let watch = UnreadWatch::default();
         for _ in 0..count {
             let unread = Arc::clone(&unread);
-            watch.writes(UnreadHook::new(move || {
+            let hook = UnreadHook::new(move || {
                 unread.fetch_add(1, Ordering::Relaxed);
-            }));
+            });
+            writes(&watch, hook);
         }
         (watch, unread)
     }
@@ -152,36 +168,45 @@ mod tests {
     #[test]
     fn only_what_was_not_taken_is_unread() {
         type Happening = fn(&UnreadWatch);
-        let table: [(Happening, usize); 5] = [
-            (|_| {}, 0),
-            (UnreadWatch::set_failed, 2),
-            (|watch| watch.set_blocked(true), 2),
+        // What happens, how many of two answers are unread then, and how many of two pieces of a stream.
+        let table: [(Happening, usize, usize); 6] = [
+            (|_| {}, 0, 0),
+            (UnreadWatch::set_failed, 2, 0),
+            (UnreadWatch::set_discarded, 2, 2),
+            (|watch| watch.set_blocked(true), 2, 2),
             (
                 |watch| {
                     watch.set_blocked(true);
                     watch.set_blocked(false);
                 },
                 0,
+                0,
             ),
             (
                 |watch| {
                     watch.asked_again();
-                    watch.set_failed();
+                    watch.set_discarded();
                 },
+                0,
                 0,
             ),
         ];
-        for (row, (then, expected)) in table.into_iter().enumerate() {
-            let (watch, unread) = watch(2);
-            then(&watch);
-            drop(watch);
-            assert_eq!(unread.load(Ordering::Relaxed), expected, "row {row}");
+        for (row, (then, answers, pieces)) in table.into_iter().enumerate() {
+            for (writes, expected) in [
+                (UnreadWatch::writes as fn(&UnreadWatch, UnreadHook), answers),
+                (UnreadWatch::writes_piece, pieces),
+            ] {
+                let (watch, unread) = watch(2, writes);
+                then(&watch);
+                drop(watch);
+                assert_eq!(unread.load(Ordering::Relaxed), expected, "row {row}");
+            }
         }
     }
 
     #[test]
     fn what_is_too_much_to_watch_is_unread() {
-        let (watch, unread) = watch(MAX_WATCHED + 3);
+        let (watch, unread) = watch(MAX_WATCHED + 3, UnreadWatch::writes);
         assert_eq!(unread.load(Ordering::Relaxed), 3);
         watch.settle();
         assert_eq!(unread.load(Ordering::Relaxed), 3);
