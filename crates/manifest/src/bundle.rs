@@ -2,15 +2,16 @@
 
 use proofhouse_source::format::FormatReader;
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, ReadErrorKind, ReadLimits, Source, Span, YamlScalar,
+    Diagnostic, DiagnosticSeverity, ReadErrorKind, ReadLimits, Source, Span, SpanShift, YamlScalar,
     did_you_mean,
 };
 use serde_json::Value;
 
 use super::agent::Agent;
-use super::decode::{DocumentStart, ManifestDecoder};
+use super::decode::ManifestDecoder;
 use super::fields::{TYPES, VERSIONS};
 use super::model::Tool;
+use super::template_variables::TemplateVariables;
 use super::triggers::{EventTrigger, Schedule};
 
 /// How large a file of manifests may be.
@@ -84,6 +85,8 @@ pub struct OtherManifest {
 pub struct Bundle {
     /// The documents that could be read, in order.
     pub manifests: Vec<Manifest>,
+    /// The template variables that manifests need and that have no value. Such a bundle can be checked and not be used.
+    pub unset_variables: Vec<String>,
 }
 
 impl Bundle {
@@ -110,6 +113,7 @@ impl Bundle {
         }
         let mut findings = Vec::new();
         let mut count = 0;
+        let mut variables = TemplateVariables::default();
         for (start, piece) in documents(text) {
             count += 1;
             if count > limits.max_documents {
@@ -117,7 +121,11 @@ impl Bundle {
                 findings.push(whole("TM-001", message));
                 break;
             }
-            if let Some(manifest) = read_document(piece, start, limits, &mut findings) {
+            let (piece, shift) = variables.put_in(piece, start, &mut findings);
+            if let Some(manifest) = read_document(&piece, &shift, limits, &mut findings) {
+                if let (1, Manifest::Other(description)) = (count, &manifest) {
+                    variables = TemplateVariables::declared(&description.value);
+                }
                 bundle.manifests.push(manifest);
             }
         }
@@ -127,6 +135,7 @@ impl Bundle {
                 "there is no document in the file".to_owned(),
             ));
         }
+        bundle.unset_variables = variables.into_unset();
         findings.sort_by_key(|finding| finding.span.map(|span| (span.offset, span.length)));
         (bundle, findings)
     }
@@ -153,10 +162,9 @@ impl Bundle {
                     .match_indices("kind")
                     .any(|(at, _)| says_kind(&piece[at..]))
             } else {
-                piece
-                    .lines()
-                    .map(|line| line.trim_start_matches(['"', '\'']))
-                    .any(says_kind)
+                let lines = piece.lines();
+                let mut lines = lines.map(|line| line.trim_start_matches(['"', '\'']));
+                lines.any(|line| says_kind(line) || line.starts_with("path_prefixes:"))
             }
         })
     }
@@ -226,15 +234,19 @@ fn whole(code: &'static str, message: String) -> Diagnostic {
 /// The documents of a text and where they start. In YAML a line of `---` starts one wherever it
 /// stands, also within a quoted or a block text. Pieces with nothing but comments
 /// and directives are none.
-fn documents(text: &str) -> Vec<(DocumentStart, &str)> {
-    let mut starts = vec![DocumentStart::default()];
+fn documents(text: &str) -> Vec<(SpanShift, &str)> {
+    let mut starts = vec![SpanShift::default()];
     let mut offset = 0;
     for (line, content) in text.split_inclusive('\n').enumerate() {
         if offset > 0
             && content.starts_with("---")
             && content[3..].starts_with(['\n', '\r', ' ', '\t']) | (content.len() == 3)
         {
-            starts.push(DocumentStart { offset, line });
+            starts.push(SpanShift {
+                offset,
+                line,
+                replaced: Vec::new(),
+            });
         }
         offset += content.len();
     }
@@ -246,7 +258,7 @@ fn documents(text: &str) -> Vec<(DocumentStart, &str)> {
     starts
         .iter()
         .zip(ends)
-        .map(|(start, end)| (*start, &text[start.offset..end]))
+        .map(|(start, end)| (start.clone(), &text[start.offset..end]))
         .filter(|(_, piece)| {
             piece.trim_start_matches('\u{feff}').lines().any(|line| {
                 let line = line.trim();
@@ -259,7 +271,7 @@ fn documents(text: &str) -> Vec<(DocumentStart, &str)> {
 
 fn read_document(
     text: &str,
-    start: DocumentStart,
+    shift: &SpanShift,
     limits: &BundleLimits,
     findings: &mut Vec<Diagnostic>,
 ) -> Option<Manifest> {
@@ -275,14 +287,14 @@ fn read_document(
                 severity: DiagnosticSeverity::Error,
                 code: "TM-001",
                 path: None,
-                span: Some(start.shift(error.span)),
+                span: Some(shift.apply(error.span)),
+                help: Some(error.help.to_owned()),
                 message: error.message,
-                help: None,
             });
         }
     }
     let source = source?;
-    let mut decoder = ManifestDecoder::new(&source, start);
+    let mut decoder = ManifestDecoder::new(&source, shift.clone());
     let manifest = match kind(&source, &mut decoder) {
         Some((_, "tool")) => decoder.tool(source.root()).map(Manifest::Tool),
         Some((_, "agent")) => decoder.agent(source.root()).map(Manifest::Agent),
@@ -313,6 +325,12 @@ fn kind(
 ) -> Option<(&'static str, &'static str)> {
     let Some(YamlScalar::Text(kind)) = source.root().get("kind").and_then(|kind| kind.scalar())
     else {
+        if source.root().get("path_prefixes").is_some() {
+            let message = "the configuration of a mount is skipped: whoever runs the agent says where its files are";
+            let help = Some("name a directory with --files".to_owned());
+            decoder.warn("TM-002", message.to_owned(), help);
+            return None;
+        }
         let help = Some("start with `kind: commonagents.info/v1beta2/tool`".to_owned());
         decoder.error("TM-005", "the document needs `kind`".to_owned(), help);
         return None;

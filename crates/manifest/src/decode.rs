@@ -1,26 +1,9 @@
 //! The common ground of the readers of manifests: findings with places, and the words of this format.
 
 use proofhouse_source::format::{self, FormatReader, Wording};
-use proofhouse_source::{DiagnosticSeverity, DocumentWalk, Source, Span};
+use proofhouse_source::{DiagnosticSeverity, DocumentWalk, Source, Span, SpanShift};
 
 use super::names::DeclaredNames;
-
-/// Where a document starts in the file it stands in.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct DocumentStart {
-    pub(super) offset: usize,
-    pub(super) line: usize,
-}
-
-impl DocumentStart {
-    pub(super) fn shift(self, span: Span) -> Span {
-        Span {
-            offset: span.offset + self.offset,
-            line: span.line + self.line,
-            ..span
-        }
-    }
-}
 
 /// Walks one document and collects what is wrong with it.
 pub(super) struct ManifestDecoder<'s> {
@@ -53,9 +36,9 @@ impl<'s> FormatReader<'s> for ManifestDecoder<'s> {
 }
 
 impl<'s> ManifestDecoder<'s> {
-    pub(super) fn new(source: &'s Source, start: DocumentStart) -> Self {
+    pub(super) fn new(source: &'s Source, shift: SpanShift) -> Self {
         Self {
-            walk: DocumentWalk::new(source).after(start.offset, start.line),
+            walk: DocumentWalk::new(source).shifted(shift),
             names: DeclaredNames::default(),
         }
     }
@@ -75,6 +58,14 @@ impl<'s> ManifestDecoder<'s> {
     /// Reports an error at the current path.
     pub(super) fn error(&mut self, code: &'static str, message: String, help: Option<String>) {
         self.walk.error(code, message, help);
+    }
+
+    /// Reports that a manifest can be read and is of no use without a key, unless the key is there with a typo.
+    pub(super) fn say_too_little(&mut self, message: &str, key: &str) {
+        if !self.walk.was_misspelled(key) {
+            let help = Some(format!("add `{key}`"));
+            self.walk.warn("TM-037", message.to_owned(), help);
+        }
     }
 
     /// Where the current path is in the file.

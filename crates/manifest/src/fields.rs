@@ -52,6 +52,9 @@ pub(super) const TYPES: [&str; 5] = ["tool", "agent", "trigger", "schedule", "bu
 /// The methods of an HTTP call.
 pub const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
+/// The namespace of manifests that name none.
+pub(super) const DEFAULT_NAMESPACE: &str = "default";
+
 /// What `idle_eviction` may say.
 pub(crate) const IDLE_EVICTION: &[&str] = &["allowed", "never"];
 
@@ -77,10 +80,10 @@ const TOOL_FIELDS: [FieldSpec; 10] = [
         Kind::Text,
         "What the document is: commonagents.info/v1beta2/tool.",
     ),
-    needed(
+    field(
         "namespace",
         Kind::Text,
-        "The namespace the tool belongs to.",
+        "The namespace the tool belongs to; `default` when absent.",
     ),
     needed("name", Kind::Text, "Its name, unique in the namespace."),
     needed("description", Kind::Text, "What the tool is for."),
@@ -241,6 +244,6 @@ pub(super) static POLL: TypeSpec = TypeSpec {
 pub(super) fn all() -> Vec<&'static TypeSpec> {
     let mut types = vec![&ACTION, &EXECUTE];
     types.extend(BackendKind::ALL.map(BackendKind::spec));
-    types.extend([&EVENT, &RECEIVE, &WEBHOOK, &SUBSCRIPTION, &POLL]);
+    types.extend([&HTTP, &EVENT, &RECEIVE, &WEBHOOK, &SUBSCRIPTION, &POLL]);
     types
 }

@@ -16,6 +16,7 @@ mod reach;
 mod receive;
 pub mod schedule;
 mod schema;
+mod template_variables;
 mod texts;
 mod tool;
 mod triggers;
@@ -47,6 +48,7 @@ pub use triggers::{EventTrigger, Schedule, TriggerSource};
 /// be either.
 pub const WARNING_CODES: &[&str] = &[
     "TM-002", "TM-018", "TM-025", "TM-031", "TM-032", "TM-033", "TM-034", "TM-035", "TM-036",
+    "TM-037", "TM-038",
 ];
 
 /// The codes of findings about manifests, and what each means.
@@ -154,5 +156,13 @@ pub const CODES: &[(&str, &str)] = &[
     (
         "TM-036",
         "A rule counts calls of a function that the agent does not have: it never counts one.",
+    ),
+    (
+        "TM-037",
+        "A manifest says too little to be of use: a tool without actions and events, an agent without a prompt.",
+    ),
+    (
+        "TM-038",
+        "A template variable of a bundle is needed and has no value; the bundle can be checked and not be used.",
     ),
 ];

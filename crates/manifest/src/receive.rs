@@ -207,6 +207,7 @@ impl<'s> ManifestDecoder<'s> {
                 .unwrap_or_default(),
             body: fields.read("body", |decoder, node| decoder.body(node, site)),
             response_path: None,
+            base_url: None,
         };
         let detect = fields.read("detect", |decoder, node| {
             let compiler = Compiler::new(ExprLimits::default());

@@ -136,6 +136,18 @@ pub(super) fn event_parameters() -> Value {
     ]})
 }
 
+/// The word of a scope, or a list of them.
+pub(super) fn mount() -> Value {
+    let scopes = agent::MOUNT_SCOPES;
+    let words: Vec<&str> = std::iter::once(agent::NO_MOUNT)
+        .chain(scopes.iter().copied())
+        .collect();
+    let list = json!({
+        "type": "array", "uniqueItems": true, "items": {"type": "string", "enum": scopes},
+    });
+    json!({"anyOf": [{"type": "string", "enum": words}, list]})
+}
+
 /// References to tools and agents, each `"*"` or the mapping.
 pub(super) fn capabilities() -> Value {
     let mut rules = schema::reference(agent::CAPABILITY.name);

@@ -69,7 +69,23 @@ impl<'s> ManifestDecoder<'s> {
     }
 
     pub(super) fn url(&mut self, node: NodeRef<'s>, site: ReferenceSite) -> Option<UrlTemplate> {
-        let template = self.template(node, site)?;
+        self.url_below(node, site, None)
+    }
+
+    /// The same; one that is only a path stands behind a base.
+    pub(super) fn url_below(
+        &mut self,
+        node: NodeRef<'s>,
+        site: ReferenceSite,
+        base: Option<&UrlTemplate>,
+    ) -> Option<UrlTemplate> {
+        let mut template = self.template(node, site)?;
+        if let Some(base) = base
+            && template.source().starts_with('/')
+        {
+            let base = base.template().source().trim_end_matches('/');
+            template = Template::parse(&format!("{base}{}", template.source()));
+        }
         match UrlTemplate::new(&template) {
             Ok(url) => Some(url),
             Err(error) => {

@@ -80,10 +80,12 @@ impl<'s> ManifestDecoder<'s> {
             .unwrap_or_default();
 
         if node.get("actions").is_none() && node.get("events").is_none() && !derives {
-            fields.missing("actions", "TM-005");
+            fields
+                .reader
+                .say_too_little("the tool has neither actions nor events", "actions");
         }
         Some(Tool {
-            namespace: namespace?,
+            namespace: namespace.unwrap_or_else(|| fields::DEFAULT_NAMESPACE.to_owned()),
             name: name?,
             description: description?,
             synchronous,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use proofhouse_manifest::interpolate::Sealed;
 use proofhouse_model::MAX_CALLS_PER_TURN;
 use proofhouse_wire::AddressGuard;
+use proofhouse_wire::gate::RequestGate;
 use proofhouse_wire::retry::{Jitter, RetryPolicy};
 
 /// When a request that came to nothing is sent again: four attempts, 500 ms doubling, pauses up to a
@@ -37,6 +38,8 @@ pub struct ModelConfig {
     pub limits: ModelLimits,
     /// Which addresses may be connected to; without one, all.
     pub guard: Option<Arc<dyn AddressGuard>>,
+    /// What requests go through that count together with those of others.
+    pub gate: Option<Arc<dyn RequestGate>>,
     /// Where files of `sim:scripted:` and `replay:` are looked for.
     pub directory: PathBuf,
 }
@@ -51,6 +54,7 @@ impl Default for ModelConfig {
             stream: true,
             limits: ModelLimits::default(),
             guard: None,
+            gate: None,
             directory: PathBuf::from("."),
         }
     }

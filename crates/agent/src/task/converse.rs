@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::call::{self, CallOutcome};
 use super::capabilities::Capabilities;
+use super::model_span;
 use super::restore::UnfinishedInput;
 use super::runner::{MAX_CALLS_PER_TURN, NoAnswer, Runner};
 use super::{EndReason, TaskEnd, TaskEvent, Turn};
@@ -75,6 +76,7 @@ impl Runner {
         let asked = {
             let model = Arc::clone(&self.model);
             let asking = model.complete(&request, &mut sink, cancel);
+            let asking = model_span::measured(&*model, &self.agent.name, &self.shared.id, asking);
             let rest = self
                 .agent
                 .limits

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use proofhouse_tools::runtime::ToolTask;
 use proofhouse_wire::CancellationToken;
 use proofhouse_wire::sync::lock;
+use proofhouse_wire::trace::TraceScope;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -109,10 +110,10 @@ pub(super) struct DirectCall {
 
 pub(super) enum TaskCommand {
     /// On the heap: a queue has room for many before any comes.
-    Input(Box<TaskInput>, oneshot::Sender<TaskOutput>),
+    Input(Box<TaskInput>, TraceScope, oneshot::Sender<TaskOutput>),
     Call(Box<DirectCall>, oneshot::Sender<CallOutput>),
     Functions(oneshot::Sender<Result<Vec<ToolSpec>, TaskEnd>>),
-    Resume(oneshot::Sender<TaskOutput>),
+    Resume(TraceScope, oneshot::Sender<TaskOutput>),
     Interrupt(oneshot::Sender<TaskOutput>),
     End(oneshot::Sender<()>),
 }
@@ -177,14 +178,16 @@ impl Task {
 
     /// Says something and waits for the answer. Inputs are answered one after the other.
     pub async fn send(&self, input: TaskInput) -> TaskOutput {
-        self.ask(|reply| TaskCommand::Input(Box::new(input), reply))
+        let scope = TraceScope::current();
+        self.ask(|reply| TaskCommand::Input(Box::new(input), scope, reply))
             .await
     }
 
     /// Goes on with an input that has no answer yet, because the task was restored or interrupted. Says
     /// nothing if there is none.
     pub async fn resume(&self) -> TaskOutput {
-        self.ask(TaskCommand::Resume).await
+        let scope = TraceScope::current();
+        self.ask(|reply| TaskCommand::Resume(scope, reply)).await
     }
 
     /// Whether the task was restored in the middle of an answer that nobody stopped: [`Task::resume`] goes

@@ -51,6 +51,7 @@ mod handle;
 mod host;
 mod input;
 mod journal;
+mod model_span;
 mod mount;
 mod restore;
 mod review;

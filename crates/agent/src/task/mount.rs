@@ -12,9 +12,15 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// How deep directories may lie.
 const MAX_DEPTH: usize = 16;
 
-/// A directory on this machine.
+/// Directories on this machine, one for each scope of an agent.
 #[derive(Debug, Clone)]
 pub struct DirectoryMount {
+    scopes: Vec<(MountScope, ScopeDirectory)>,
+}
+
+/// The directory of one scope.
+#[derive(Debug, Clone)]
+struct ScopeDirectory {
     root: PathBuf,
 }
 
@@ -23,32 +29,79 @@ impl DirectoryMount {
     #[must_use]
     pub fn scoped(
         root: &Path,
-        scope: MountScope,
+        scopes: &[MountScope],
         namespace: &str,
         agent: &str,
         task: &str,
     ) -> Option<Self> {
-        let mut directory = root.join(safe(namespace));
-        match scope {
-            MountScope::None => return None,
-            MountScope::Workspace => {}
-            MountScope::Agent => directory.push(safe(agent)),
-            MountScope::Task => {
-                directory.push(safe(agent));
-                directory.push(safe(task));
+        let directory = |scope: MountScope| {
+            let mut directory = root.join(safe(namespace));
+            match scope {
+                MountScope::Workspace => {}
+                MountScope::Agent => directory.push(safe(agent)),
+                MountScope::Task => {
+                    directory.push(safe(agent));
+                    directory.push(safe(task));
+                }
             }
-        }
-        Some(Self { root: directory })
+            ScopeDirectory { root: directory }
+        };
+        let scopes = scopes.iter().map(|scope| (*scope, directory(*scope)));
+        let scopes: Vec<_> = scopes.collect();
+        (!scopes.is_empty()).then_some(Self { scopes })
     }
 
-    /// Where it is, as `{mount.prefix}` says it.
+    /// Where the first of its scopes is, as `{mount.prefix}` says it.
     #[must_use]
     pub fn root(&self) -> &Path {
-        &self.root
+        self.scopes
+            .first()
+            .map_or(Path::new(""), |(_, directory)| &directory.root)
+    }
+
+    /// The directory and the path in it that a reference means: `agent://notes/one.txt`, or a path alone where there is but
+    /// one scope.
+    fn find<'r>(&self, reference: &'r str) -> Result<(&ScopeDirectory, &'r str), MountError> {
+        let (scheme, path) = match reference.split_once("://") {
+            Some((scheme, path)) => (Some(scheme), path),
+            None => (None, reference),
+        };
+        let found = match (scheme, &self.scopes[..]) {
+            (None, [(_, only)]) => Some(only),
+            (None, _) => None,
+            (Some(scheme), scopes) => {
+                let mut scopes = scopes.iter();
+                let found = scopes.find(|(scope, _)| scope.name() == scheme);
+                found.map(|(_, directory)| directory)
+            }
+        };
+        let found = found.ok_or_else(|| {
+            let roots = self.scopes.iter();
+            let roots: Vec<String> = roots
+                .map(|(scope, _)| format!("{}://", scope.name()))
+                .collect();
+            MountError::NoSuchRoot {
+                path: reference.to_owned(),
+                roots: roots.join(", "),
+            }
+        })?;
+        Ok((found, path))
     }
 }
 
 impl Files for DirectoryMount {
+    fn read(&self, path: &str) -> Result<String, MountError> {
+        let (directory, path) = self.find(path)?;
+        directory.read(path)
+    }
+
+    fn write(&self, path: &str, content: &str) -> Result<(), MountError> {
+        let (directory, path) = self.find(path)?;
+        directory.write(path, content)
+    }
+}
+
+impl ScopeDirectory {
     fn read(&self, path: &str) -> Result<String, MountError> {
         let file = self.resolve(path)?;
         let file = fs::File::open(&file).map_err(|error| failed(path, error))?;
@@ -83,9 +136,6 @@ impl Files for DirectoryMount {
         self.stays_inside(&file, path)?;
         fs::write(&file, content).map_err(|error| failed(path, error))
     }
-}
-
-impl DirectoryMount {
     fn resolve(&self, path: &str) -> Result<PathBuf, MountError> {
         let relative = Path::new(path.trim_start_matches('/'));
         let plain = relative
@@ -154,7 +204,7 @@ mod tests {
         let outside = directory.path().join("outside.txt");
         fs::write(&outside, "secret").unwrap();
         let mount =
-            DirectoryMount::scoped(directory.path(), MountScope::Task, "demo", "a", "t/../1")
+            DirectoryMount::scoped(directory.path(), &[MountScope::Task], "demo", "a", "t/../1")
                 .unwrap();
         assert!(mount.root().ends_with("demo/a/t____1"));
         mount.write("notes/one.txt", "first").unwrap();
@@ -182,10 +232,41 @@ mod tests {
     #[test]
     fn scopes_are_directories() {
         let root = Path::new("/m");
-        let of = |scope| DirectoryMount::scoped(root, scope, "n", "a", "t").map(|mount| mount.root);
-        assert_eq!(of(MountScope::None), None);
-        assert_eq!(of(MountScope::Workspace), Some("/m/n".into()));
-        assert_eq!(of(MountScope::Agent), Some("/m/n/a".into()));
-        assert_eq!(of(MountScope::Task), Some("/m/n/a/t".into()));
+        let of = |scopes: &[MountScope]| {
+            let mount = DirectoryMount::scoped(root, scopes, "n", "a", "t");
+            mount.map(|mount| mount.root().to_owned())
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[MountScope::Workspace]), Some("/m/n".into()));
+        assert_eq!(of(&[MountScope::Agent]), Some("/m/n/a".into()));
+        assert_eq!(of(&[MountScope::Task]), Some("/m/n/a/t".into()));
+    }
+
+    #[test]
+    fn a_reference_names_its_scope() {
+        let directory = tempfile::tempdir().unwrap();
+        let scopes = [MountScope::Workspace, MountScope::Agent];
+        let mount = DirectoryMount::scoped(directory.path(), &scopes, "n", "a", "t").unwrap();
+        mount.write("agent://notes/one.txt", "own").unwrap();
+        mount.write("workspace://notes/one.txt", "shared").unwrap();
+        assert_eq!(mount.read("agent://notes/one.txt").unwrap(), "own");
+        assert_eq!(mount.read("workspace://a/notes/one.txt").unwrap(), "own");
+        for refused in [
+            "task://x",
+            "notes/one.txt",
+            "file:///etc/passwd",
+            "Agent://x",
+        ] {
+            let error = mount.read(refused).unwrap_err().to_string();
+            assert!(error.contains("workspace://, agent://"), "{error}");
+        }
+        for outside in ["agent://../x", "agent:///", "agent://a://../../x"] {
+            assert!(mount.write(outside, "x").is_err(), "{outside}");
+        }
+        // With one scope a path alone will do.
+        let scopes = [MountScope::Agent];
+        let mount = DirectoryMount::scoped(directory.path(), &scopes, "n", "a", "t").unwrap();
+        assert_eq!(mount.read("notes/one.txt").unwrap(), "own");
+        assert_eq!(mount.read("agent://notes/one.txt").unwrap(), "own");
     }
 }

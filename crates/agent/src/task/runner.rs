@@ -250,7 +250,7 @@ pub(super) fn environment(host: &Host, agent: &Agent, task: &str) -> Environment
     let identity = json!({"name": agent.name, "namespace": agent.namespace});
     let environment = host.inner.environment.clone().with(Root::Agent, identity);
     let mount = host.inner.files.as_deref().and_then(|files| {
-        DirectoryMount::scoped(files, agent.mount, &agent.namespace, &agent.name, task)
+        DirectoryMount::scoped(files, &agent.mount, &agent.namespace, &agent.name, task)
     });
     match mount {
         None => environment,
@@ -308,13 +308,13 @@ impl Runner {
     /// Does what somebody outside wants; how the task ended, if it did.
     async fn obey(&mut self, command: TaskCommand) -> Option<TaskEnd> {
         match command {
-            TaskCommand::Input(input, reply) => {
+            TaskCommand::Input(input, scope, reply) => {
                 // On the heap: a task that waits holds no room for an answer.
-                let output = Box::pin(self.input(*input)).await;
+                let output = Box::pin(scope.run(self.input(*input))).await;
                 self.reply(output, reply).await
             }
-            TaskCommand::Resume(reply) => {
-                let output = Box::pin(self.resume()).await;
+            TaskCommand::Resume(scope, reply) => {
+                let output = Box::pin(scope.run(self.resume())).await;
                 self.reply(output, reply).await
             }
             TaskCommand::Interrupt(reply) => {

@@ -9,6 +9,7 @@ use proofhouse_source::{NodeRef, PathSegment, YamlScalar};
 use super::fields;
 use super::model::{Agent, Binding, Capability, Grant, Guardrails, MountScope, TaskLimits};
 use crate::decode::{ManifestDecoder, ManifestFields};
+use crate::fields::DEFAULT_NAMESPACE;
 use crate::interpolate::{Root, Template};
 use crate::names::ReferenceSite;
 
@@ -37,7 +38,7 @@ impl<'s> ManifestDecoder<'s> {
             .unwrap_or_default();
         let model_capabilities = fields
             .read("model_capabilities", |decoder, node| {
-                decoder.model_capabilities(node, mount, &capabilities)
+                decoder.model_capabilities(node, &mount, &capabilities)
             })
             .unwrap_or_default();
         let guardrails = fields
@@ -50,11 +51,16 @@ impl<'s> ManifestDecoder<'s> {
             })
             .unwrap_or_default();
         let exposes = fields.read("exposes", Self::exposes).unwrap_or_default();
+        if node.get("prompt").is_none() {
+            fields
+                .reader
+                .say_too_little("the agent has no prompt", "prompt");
+        }
         Some(Agent {
-            namespace: namespace?,
+            namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
             name: name?,
-            description: description?,
-            prompt: prompt?,
+            description: description.unwrap_or_default(),
+            prompt: prompt.unwrap_or_else(|| Template::parse("")),
             model,
             priority,
             mount,
@@ -88,13 +94,30 @@ impl<'s> ManifestDecoder<'s> {
         number
     }
 
-    fn mount(&mut self, node: NodeRef<'s>) -> Option<MountScope> {
-        match self.choice(node, fields::MOUNTS)? {
-            "task" => Some(MountScope::Task),
-            "agent" => Some(MountScope::Agent),
-            "workspace" => Some(MountScope::Workspace),
-            _ => Some(MountScope::None),
+    /// The scopes of a mount: one word, or a list of words.
+    fn mount(&mut self, node: NodeRef<'s>) -> Option<Vec<MountScope>> {
+        if matches!(node.scalar(), Some(YamlScalar::Text(word)) if word == fields::NO_MOUNT) {
+            return Some(Vec::new());
         }
+        if node.items().is_none() {
+            return self.mount_scope(node).map(|scope| vec![scope]);
+        }
+        let mut scopes = Vec::new();
+        self.list(node, |decoder, node| {
+            let scope = decoder.mount_scope(node)?;
+            if scopes.contains(&scope) {
+                let message = format!("`{}` is there twice", scope.name());
+                decoder.error("TM-015", message, None);
+            }
+            scopes.push(scope);
+            Some(())
+        })?;
+        Some(scopes)
+    }
+
+    fn mount_scope(&mut self, node: NodeRef<'s>) -> Option<MountScope> {
+        let word = self.choice(node, fields::MOUNT_SCOPES)?;
+        MountScope::named(word)
     }
 
     /// One of some words.
@@ -233,7 +256,7 @@ impl<'s> ManifestDecoder<'s> {
     fn model_capabilities(
         &mut self,
         node: NodeRef<'s>,
-        mount: MountScope,
+        mount: &[MountScope],
         capabilities: &[(String, Grant)],
     ) -> Option<Vec<String>> {
         self.list(node, |decoder, node| {
@@ -242,7 +265,7 @@ impl<'s> ManifestDecoder<'s> {
                 let message = format!("`{name}` is a capability already");
                 decoder.error("TM-028", message, None);
             }
-            if mount == MountScope::None && NEED_A_MOUNT.contains(&name.as_str()) {
+            if mount.is_empty() && NEED_A_MOUNT.contains(&name.as_str()) {
                 let message = format!("`{name}` writes files, and the agent has no mount");
                 decoder.error("TM-028", message, Some("set `mount`".to_owned()));
             }

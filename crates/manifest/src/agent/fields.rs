@@ -2,10 +2,11 @@
 
 use proofhouse_source::format::{FieldKind as Kind, TypeSpec};
 
+use super::model::MountScope;
 use crate::fields::{
     CEL_MAP, CEL_TEXT, DURATION, NAMES, NUMBER, PARAMETERS, TEMPLATE, field, needed,
 };
-use crate::schema::capabilities;
+use crate::schema::{capabilities, mount};
 
 /// References to tools and agents, each `"*"` or the mapping.
 const CAPABILITIES: Kind = Kind::Written(
@@ -13,7 +14,20 @@ const CAPABILITIES: Kind = Kind::Written(
     capabilities,
 );
 
-pub(super) const MOUNTS: &[&str] = &["none", "task", "agent", "workspace"];
+/// One word, or the list of those that are files.
+const MOUNT: Kind = Kind::Written(
+    "`none`, or `task`, `agent`, `workspace`, or a list of these three",
+    mount,
+);
+
+/// The scopes that a mount can have.
+pub(crate) const MOUNT_SCOPES: &[&str] = &[
+    MountScope::Task.name(),
+    MountScope::Agent.name(),
+    MountScope::Workspace.name(),
+];
+/// The word for no files.
+pub(crate) const NO_MOUNT: &str = "none";
 pub(super) const ON_FAIL: &[&str] = &["block", "continue", "lock_task"];
 
 pub(crate) static AGENT: TypeSpec = TypeSpec {
@@ -27,24 +41,24 @@ pub(crate) static AGENT: TypeSpec = TypeSpec {
             Kind::Text,
             "What the document is: commonagents.info/v1beta2/agent.",
         ),
-        needed(
+        field(
             "namespace",
             Kind::Text,
-            "The namespace the agent belongs to.",
+            "The namespace the agent belongs to; `default` when absent.",
         ),
         needed("name", Kind::Text, "Its name, unique in the namespace."),
-        needed("description", Kind::Text, "What the agent is for."),
-        needed(
+        field("description", Kind::Text, "What the agent is for."),
+        field(
             "prompt",
             TEMPLATE,
-            "What the model is told; {context…}, {runtime…} and {now} are filled in.",
+            "What the model is told; {context…}, {runtime…} and {now} are filled in. Nothing when absent.",
         ),
         field("model", Kind::Text, "The model it asks for."),
         field("priority", NUMBER, "Which tasks go first."),
         field(
             "mount",
-            Kind::Choice(MOUNTS),
-            "Which files it may use; none when absent.",
+            MOUNT,
+            "Which files it may use, as one scope or a list of scopes; none when absent.",
         ),
         field("limits", Kind::Type(&LIMITS), "What a task may use up."),
         field(

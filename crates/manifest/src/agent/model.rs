@@ -23,8 +23,8 @@ pub struct Agent {
     pub model: Option<String>,
     /// Which tasks go first.
     pub priority: Option<u64>,
-    /// Which files it may use.
-    pub mount: MountScope,
+    /// Which files it may use; none if empty.
+    pub mount: Vec<MountScope>,
     /// What a task may use up.
     pub limits: TaskLimits,
     /// What an input holds beside the message.
@@ -40,17 +40,41 @@ pub struct Agent {
 }
 
 /// Which files an agent may use.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MountScope {
-    /// None.
-    #[default]
-    None,
     /// Those of the task.
     Task,
     /// Those of the agent, in all its tasks.
     Agent,
     /// Those of all agents.
     Workspace,
+}
+
+impl MountScope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Task, Self::Agent, Self::Workspace];
+
+    /// The word for it, which is the scheme of its files, too.
+    ///
+    /// ```
+    /// use proofhouse_manifest::MountScope;
+    /// assert_eq!(MountScope::named("task"), Some(MountScope::Task));
+    /// assert_eq!(MountScope::Task.name(), "task");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Agent => "agent",
+            Self::Workspace => "workspace",
+        }
+    }
+
+    /// The scope of a word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == word)
+    }
 }
 
 /// What a task may use up.

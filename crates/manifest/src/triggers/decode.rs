@@ -10,6 +10,7 @@ use super::fields;
 use super::model::{EventTrigger, Schedule, TriggerSource};
 use crate::agent::{MiddlewareStep, OnFail, StepAction, StepPosition};
 use crate::decode::{ManifestDecoder, ManifestFields};
+use crate::fields::DEFAULT_NAMESPACE;
 use crate::names::ReferenceSite;
 use crate::schedule::{Cadence, CadenceError};
 
@@ -34,7 +35,7 @@ impl<'s> ManifestDecoder<'s> {
         let enabled = fields.flag("enabled");
         let (agent, agent_span) = agent?;
         Some(EventTrigger {
-            namespace: namespace?,
+            namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
             name: name?,
             agent,
             owner: owner?,
@@ -103,7 +104,7 @@ impl<'s> ManifestDecoder<'s> {
         };
         let (agent, agent_span) = agent?;
         Some(Schedule {
-            namespace: namespace?,
+            namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
             name: name?,
             agent,
             cadence: cadence?,

@@ -16,7 +16,11 @@ pub(crate) static TRIGGER: TypeSpec = TypeSpec {
             Kind::Text,
             "What the document is: commonagents.info/v1beta2/trigger.",
         ),
-        needed("namespace", Kind::Text, "The namespace it belongs to."),
+        field(
+            "namespace",
+            Kind::Text,
+            "The namespace it belongs to; `default` when absent.",
+        ),
         needed("name", Kind::Text, "Its name, unique in the namespace."),
         needed("agent", Kind::Text, "The agent, in the same namespace."),
         needed(
@@ -65,7 +69,11 @@ pub(crate) static SCHEDULE: TypeSpec = TypeSpec {
             Kind::Text,
             "What the document is: commonagents.info/v1/schedule.",
         ),
-        needed("namespace", Kind::Text, "The namespace it belongs to."),
+        field(
+            "namespace",
+            Kind::Text,
+            "The namespace it belongs to; `default` when absent.",
+        ),
         needed("name", Kind::Text, "Its name, unique in the namespace."),
         needed("agent", Kind::Text, "The agent, in the same namespace."),
         needed(

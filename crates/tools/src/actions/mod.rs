@@ -17,7 +17,9 @@ use proofhouse_manifest::BackendKind;
 use crate::runtime::{ActionError, ActionRuntime, Setup};
 
 pub use cel::CelRuntime;
-pub use kubernetes_job::{Cluster, KubernetesJobs};
+pub use kubernetes_job::{
+    Cluster, ClusterApi, ClusterError, KubernetesJobs, MANAGED_BY, OWNER, is_dns_label, plain_label,
+};
 pub use mcp::{McpAuthorization, McpRuntime};
 pub use stateful_session::StatefulSession;
 

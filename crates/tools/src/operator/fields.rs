@@ -66,6 +66,11 @@ pub(super) static OPERATOR: TypeSpec = TypeSpec {
             Kind::Type(&RETENTION),
             "How long a server keeps things; the flags of serve win.",
         ),
+        field(
+            "prices",
+            Kind::Type(&PRICES),
+            "What the tokens of models cost; without it, costs are not shown.",
+        ),
     ],
     extensions: false,
     exactly_one: None,
@@ -158,6 +163,43 @@ pub(super) static RETENTION: TypeSpec = TypeSpec {
             Kind::Text,
             "Keys of the API that were revoked or have expired.",
         ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+/// A price, as a number or as text.
+const PRICE: Kind = Kind::Scalar(&["number", "string"]);
+
+pub(super) static PRICES: TypeSpec = TypeSpec {
+    name: "Prices",
+    doc: "What the tokens of models cost.",
+    fields: &[
+        needed(
+            "currency",
+            Kind::Text,
+            "The currency of the prices, such as USD.",
+        ),
+        needed(
+            "models",
+            Kind::map(&Kind::Type(&MODEL_PRICE)),
+            "Prices by the name that a model has in its replies; one that ends with * is for all that begin so.",
+        ),
+    ],
+    extensions: false,
+    exactly_one: None,
+};
+
+pub(super) static MODEL_PRICE: TypeSpec = TypeSpec {
+    name: "ModelPrice",
+    doc: "What a million tokens of a model cost.",
+    fields: &[
+        needed(
+            "input",
+            PRICE,
+            "A million tokens of questions, such as 1.25.",
+        ),
+        needed("output", PRICE, "A million tokens of replies, such as 10."),
     ],
     extensions: false,
     exactly_one: None,
@@ -577,7 +619,7 @@ pub(super) const HASHES: &[&str] = &["sha1", "sha256", "sha384", "sha512"];
 pub(super) const ENCODINGS: &[&str] = &["hex", "base64"];
 
 /// Every mapping below the file, for the schema and the reference.
-pub(super) static ALL: [&TypeSpec; 13] = [
+pub(super) static ALL: [&TypeSpec; 15] = [
     &EGRESS,
     &KUBERNETES,
     &MCP,
@@ -591,4 +633,6 @@ pub(super) static ALL: [&TypeSpec; 13] = [
     &SIGN_IN,
     &GRANT,
     &RETENTION,
+    &PRICES,
+    &MODEL_PRICE,
 ];

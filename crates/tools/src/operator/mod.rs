@@ -25,6 +25,7 @@
 
 mod cluster;
 mod fields;
+mod prices;
 mod provider;
 mod reader;
 mod retention;
@@ -37,17 +38,15 @@ mod webhooks;
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
-use proofhouse_source::format::FormatReader;
-use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, NodeRef, PathSegment, ReadErrorKind, ReadLimits, Source,
-    did_you_mean,
-};
+use proofhouse_source::format::{FileFormat, FormatReader};
+use proofhouse_source::{Diagnostic, NodeRef, PathSegment, ReadLimits, did_you_mean, starred};
 use serde_json::{Map, Value};
 
 use crate::auth::AuthConfig;
 use crate::http::EgressPolicy;
 pub use cluster::KubernetesConfig;
 use fields::{EGRESS, OPERATOR};
+pub use prices::{ModelCost, ModelPrices};
 use proofhouse_manifest::interpolate::Sealed;
 use reader::OperatorReader;
 pub use retention::{KeepTime, RetentionConfig};
@@ -62,6 +61,9 @@ const LIMITS: ReadLimits = ReadLimits {
     max_depth: 32,
     max_nodes: 50_000,
 };
+
+/// The code of a variable that is not set.
+pub const NOT_SET: &str = "OC-006";
 
 /// The codes of findings about a configuration, and what each means.
 ///
@@ -78,7 +80,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("OC-003", "A key is unknown."),
     ("OC-004", "A key that is needed is missing."),
     ("OC-005", "A value cannot be used."),
-    ("OC-006", "An environment variable is not set."),
+    (NOT_SET, "An environment variable is not set."),
     ("OC-007", "A `${` is not the start of a variable."),
     (
         "OC-008",
@@ -111,6 +113,8 @@ pub struct OperatorConfig {
     pub sign_in: Option<SignInConfig>,
     /// How long a server keeps things.
     pub retention: RetentionConfig,
+    /// What models cost.
+    pub prices: ModelPrices,
 }
 
 /// The names of the roles that groups may be granted.
@@ -129,8 +133,45 @@ impl Default for OperatorConfig {
             webhooks: WebhookConfig::default(),
             sign_in: None,
             retention: RetentionConfig::default(),
+            prices: ModelPrices::default(),
         }
     }
+}
+
+/// Whether a text is meant to be an operator's file: its first key is one of that format.
+///
+/// ```
+/// use proofhouse_tools::operator::is_meant_by;
+///
+/// assert!(is_meant_by("# Ours.\nsettings:\n  demo/weather: {api_key: x}\n"));
+/// assert!(!is_meant_by("oatf: \"0.1\"\n"));
+/// ```
+#[must_use]
+pub fn is_meant_by(text: &str) -> bool {
+    let mut lines = text.trim_start_matches('\u{feff}').lines();
+    let first = lines.find(|line| {
+        let line = line.trim_end();
+        !line.is_empty() && !line.starts_with('#') && line != "---"
+    });
+    let key = first.and_then(|line| line.split_once(':'));
+    key.is_some_and(|(key, _)| OPERATOR.knows(key))
+}
+
+/// The text with stars for everything that may be secret: of each line, only the key is shown.
+///
+/// ```
+/// use proofhouse_tools::operator::shown;
+///
+/// assert_eq!(shown("a:\n  key: sk-1\n"), "a:\n  key: ****\n");
+/// ```
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let indent = line.len() - line.trim_start().len();
+        let key = line.find(':').map_or(indent, |colon| colon + 1);
+        format!("{}{}", &line[..key], starred(&line[key..]))
+    });
+    lines.collect()
 }
 
 impl OperatorConfig {
@@ -140,27 +181,18 @@ impl OperatorConfig {
     /// not use it. An empty file configures nothing.
     #[must_use]
     pub fn read(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> (Self, Vec<Diagnostic>) {
-        let mut config = Self::default();
-        let (source, errors) = Source::read_leniently(text, &LIMITS);
-        let unreadable = errors
-            .into_iter()
-            .filter(|error| error.kind != ReadErrorKind::Empty)
-            .map(|error| Diagnostic {
-                severity: DiagnosticSeverity::Error,
-                code: "OC-001",
-                path: None,
-                span: Some(error.span),
-                message: error.message,
-                help: None,
-            });
-        let mut findings: Vec<Diagnostic> = unreadable.collect();
-        if let Some(source) = &source {
+        let format = FileFormat {
+            limits: &LIMITS,
+            unreadable: "OC-001",
+            may_be_empty: true,
+        };
+        let (config, findings) = format.read(text, |source| {
+            let mut config = Self::default();
             let mut reader = OperatorReader::new(source, lookup);
             config.fill(source.root(), &mut reader);
-            findings.extend(reader.into_findings());
-        }
-        findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.offset));
-        (config, findings)
+            (Some(config), reader.into_findings())
+        });
+        (config.unwrap_or_default(), findings)
     }
 
     fn fill<'s>(&mut self, root: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) {
@@ -204,6 +236,8 @@ impl OperatorConfig {
             Some(retention::read(node, reader))
         });
         self.retention = retention.unwrap_or_default();
+        let prices = fields.read("prices", |reader, node| Some(prices::read(node, reader)));
+        self.prices = prices.unwrap_or_default();
     }
 }
 

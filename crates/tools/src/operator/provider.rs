@@ -246,7 +246,7 @@ impl<'r, 's, 'l> Block<'r, 's, 'l> {
             let value = value.trim_end_matches(['\r', '\n']);
             if value.is_empty() {
                 let message = format!("the environment variable `{name}` is empty");
-                reader.error("OC-006", message, None);
+                reader.error(super::NOT_SET, message, None);
                 return None;
             }
             Some(Sealed::new(value.to_owned()))

@@ -199,6 +199,6 @@ impl<'s, 'l> OperatorReader<'s, 'l> {
 
     fn not_set(&mut self, name: &str) {
         let message = format!("the environment variable `{name}` is not set");
-        self.error("OC-006", message, None);
+        self.error(super::NOT_SET, message, None);
     }
 }

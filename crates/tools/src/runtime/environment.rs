@@ -104,6 +104,14 @@ pub enum MountError {
         /// The path as the expression gave it.
         path: String,
     },
+    /// The reference names no scope that the agent has, or none where there are several.
+    #[error("`{path}` does not start with a root of the agent; use one of: {roots}")]
+    NoSuchRoot {
+        /// The reference as the expression gave it.
+        path: String,
+        /// The roots that there are.
+        roots: String,
+    },
     /// The file is larger than an expression may read.
     #[error("`{path}` has more than {max_bytes} bytes")]
     TooLarge {

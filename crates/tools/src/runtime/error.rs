@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use proofhouse_manifest::interpolate::{RenderError, ResolveError, Secrets};
+use proofhouse_source::plain_error;
 
 /// What becomes of a task after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -232,7 +233,7 @@ impl ActionError {
 
     /// The error of a host that nobody answers at, after so long a wait.
     pub(crate) fn unreachable(host: &str, reason: &str, waited: Duration) -> Self {
-        let mut message = format!("cannot connect to {host}: {reason}");
+        let mut message = format!("cannot connect to {host}: {}", plain_error(reason));
         if !waited.is_zero() {
             message.push_str(&format!("; it was waited for {} s", waited.as_secs_f32()));
         }

@@ -380,8 +380,11 @@ impl ToolTask {
         let (id, action) = (invocation.id.clone(), invocation.action.clone());
         self.tell_called(&invocation, &secrets);
         let started = Instant::now();
+        // As the conventions of OpenTelemetry for generative AI name it.
         let span = tracing::info_span!(
-            "tool.call", tool = %inner.tool.name, action = %action, invocation = %id
+            "tool.call", otel.name = %format_args!("execute_tool {action}"), tool = %inner.tool.name, action = %action,
+            invocation = %id, gen_ai.operation.name = "execute_tool", gen_ai.tool.name = %action,
+            gen_ai.tool.call.id = %id
         );
         let invoked = self
             .invoke_unless_stopped(invocation)

@@ -80,7 +80,7 @@ guardrails:
 exposes: {ticket: "context.input[0].ticket"}
 "#,
     );
-    assert_eq!(agent.mount, MountScope::Task);
+    assert_eq!(agent.mount, [MountScope::Task]);
     assert_eq!(agent.limits.max_age, Some(Duration::from_secs(7200)));
     assert_eq!(
         (agent.limits.max_turns, agent.limits.max_tool_calls),
@@ -200,6 +200,19 @@ fn what_is_wrong_is_told_with_its_place() {
         ("prompt: 'It is {nwo}.'\n", vec![("TM-012", 5)]),
         ("prompt: 'It is {settings.key}.'\n", vec![("TM-012", 5)]),
         ("prompt: p\nmount: everything\n", vec![("TM-008", 6)]),
+        (
+            "prompt: p\nmount: [task, everything]\n",
+            vec![("TM-008", 6)],
+        ),
+        ("prompt: p\nmount: [none]\n", vec![("TM-008", 6)]),
+        (
+            "prompt: p\nmount: [task, agent, task]\n",
+            vec![("TM-015", 6)],
+        ),
+        ("prompt: p\nmount: {task: true}\n", vec![("TM-003", 6)]),
+        ("prompt: p\nmount: [workspace, agent]\n", vec![]),
+        ("prompt: p\nmount: []\n", vec![]),
+        ("mount: task\n", vec![("TM-037", 1)]),
         ("prompt: p\nlimits: {max_turns: -1}\n", vec![("TM-003", 6)]),
         ("prompt: p\nlimits: {max_age: soon}\n", vec![("TM-016", 6)]),
         (

@@ -1,10 +1,8 @@
-//! The `kubernetes_job` runtime against a player of the API, and against a cluster where there is one.
+//! The `kubernetes_job` runtime against a player of the API; `kubernetes_real_cluster` has a real one.
 
-use std::io::Write as _;
 use std::time::Duration;
 
-use proofhouse_tools::actions::Cluster;
-use proofhouse_tools::runtime::{ActionFailure, Invocation, ToolLimits};
+use proofhouse_tools::runtime::{ActionFailure, Invocation};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
@@ -15,10 +13,10 @@ use crate::kubernetes_support::{
 use crate::support::act;
 
 /// A spec, what becomes of it in the player, and what must come of it.
-type Case = (Value, Fate, fn(Acted));
+pub(crate) type Case = (Value, Fate, fn(Acted));
 
 /// What must be the same in the player and in a real cluster.
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let unpullable = json!({"backoffLimit": 0, "template": {"spec": {"containers": [
         {"name": "main", "image": "localhost:1/none:1"},
     ]}}});
@@ -85,31 +83,6 @@ async fn jobs_yield_their_output() {
         let task = task(player.cluster(), &execute("jobs", &spec), &limits());
         check(act_and_leave(&player, &task).await);
         assert_eq!(player.count("DELETE", ""), 1);
-    }
-}
-
-#[tokio::test]
-async fn jobs_yield_their_output_in_a_real_cluster() {
-    #[expect(clippy::disallowed_methods, reason = "the tests' own switch")]
-    let variable = |name: &str| std::env::var_os(name);
-    if variable("KUBECONFIG").is_none() {
-        let text =
-            "SKIPPED: kubernetes_job in a real cluster: set KUBECONFIG, and perhaps KUBE_NAMESPACE";
-        let _ = writeln!(std::io::stderr(), "{text}");
-        return;
-    }
-    let namespace = variable("KUBE_NAMESPACE").and_then(|name| name.into_string().ok());
-    let namespace = namespace.unwrap_or_else(|| "default".to_owned());
-    let mut limits = ToolLimits::default();
-    limits.job.deadline = Duration::from_secs(120);
-    for (spec, _, check) in cases() {
-        let task = task(
-            Cluster::infer(variable),
-            &execute(&namespace, &spec),
-            &limits,
-        );
-        check(act(&task, json!({})).await);
-        assert_eq!(task.teardown().await, []);
     }
 }
 

@@ -93,30 +93,41 @@ async fn refusals_of_the_cluster_are_classified() {
 /// What clusters say with 403: only what is about the account ends the task.
 #[tokio::test]
 async fn a_forbidden_job_is_classified_by_its_cause() {
-    for (message, cause) in [
+    for (status, message, cause) in [
         (
+            403,
             "jobs.batch is forbidden: User \"system:serviceaccount:a:b\" cannot create resource \"jobs\" in API group \"batch\" in the namespace \"jobs\"",
             None,
         ),
         (
+            403,
             "jobs.batch \"t-act\" is forbidden: exceeded quota: team, requested: count/jobs.batch=1, used: 5, limited: 5",
             Some("quota"),
         ),
         (
+            403,
             "admission webhook \"policy.example.com\" denied the request: images come from our registry",
             Some("admission"),
         ),
+        // What policies say where nobody chose a status, seen in a real control plane.
         (
+            422,
+            "jobs.batch \"t-act\" is forbidden: ValidatingAdmissionPolicy 'plain' with binding 'plain' denied request: no such Jobs here",
+            Some("admission"),
+        ),
+        (
+            403,
             "jobs.batch \"t-act\" is forbidden: ValidatingAdmissionPolicy 'small' with binding 'small' denied request: too large",
             Some("admission"),
         ),
         (
+            403,
             "jobs.batch \"t\" is forbidden: unable to create new content in namespace jobs because it is being terminated",
             Some("admission"),
         ),
     ] {
         let player = Player::troubled(Fate::endless(), Watching::Works, move |method, _, _| {
-            (method == "POST").then(|| refusal(403, "Forbidden", message))
+            (method == "POST").then(|| refusal(status, "Forbidden", message))
         })
         .await;
         let task = task(

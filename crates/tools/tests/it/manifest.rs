@@ -275,7 +275,7 @@ fn every_mistake_is_found_where_it_is() {
             format!("{HEAD}»actions: 5").replace("»actions: ", "actions: »"),
             &["TM-003"],
         ),
-        (HEAD.to_owned(), &["TM-005"]),
+        (HEAD.to_owned(), &["TM-037"]),
         (
             format!(
                 "{HEAD}parameters: {{properties: {{a: {{type: integer, default: »x}}}}}}\nactions: []"

@@ -16,6 +16,7 @@ use proofhouse_tools::http::EgressPolicy;
 use proofhouse_tools::runtime::{
     ActionFailure, Runtimes, TokenError, TokenSource, ToolLimits, ToolTask,
 };
+use proofhouse_wire::trace::{Span, TraceScope};
 use serde_json::{Value, json};
 
 use crate::mcp_support::{self, *};
@@ -207,8 +208,36 @@ async fn a_call_of_the_modern_era() {
     );
     assert_eq!(
         meta["io.modelcontextprotocol/clientCapabilities"],
-        json!({})
+        json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
     );
+}
+
+/// What a call is for is said in the call itself, and in a header for those on the way, in both eras.
+#[tokio::test]
+async fn a_server_is_told_what_a_call_is_for() {
+    const SAID: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let modern = modern(|_, message| event(&text(message, "done"))).await;
+    let (legacy, _) = legacy(|_, _, message| event(&text(message, "done"))).await;
+    for server in [modern, legacy] {
+        let task = at(&server, "");
+        let scope = TraceScope::below(Span::none(), SAID.parse().ok());
+        let done = scope.run(value(&task, "act", json!({}))).await;
+        assert_eq!(done, "done");
+        assert_eq!(value(&task, "act", json!({})).await, "done");
+        end(task).await;
+        let seen = server.seen();
+        let calls = seen
+            .iter()
+            .filter(|request| body(request)["method"] == "tools/call");
+        let calls: Vec<_> = calls.collect();
+        let [told, untold] = calls[..] else {
+            panic!("{seen:#?}");
+        };
+        assert_eq!(body(told)["params"]["_meta"]["traceparent"], SAID);
+        assert_eq!(header(told, "traceparent"), Some(SAID));
+        assert_eq!(body(untold)["params"]["_meta"]["traceparent"], Value::Null);
+        assert_eq!(header(untold, "traceparent"), None);
+    }
 }
 
 #[tokio::test]

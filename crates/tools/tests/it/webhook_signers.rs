@@ -38,11 +38,24 @@ fn headers<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> HeaderMap
 
 #[test]
 fn what_the_sdks_of_platforms_sign_is_genuine() {
-    let Some(peers) = peers::installed("webhook signers", "webhook-signers/venv") else {
+    let all = [
+        "stripe", "stripe", "svix", "standard", "slack", "twilio", "twilio",
+    ];
+    check_peer("webhook-signers", "venv", &all);
+}
+
+#[test]
+fn what_the_sdks_of_platforms_for_node_sign_is_genuine() {
+    check_peer("webhook-signers-js", "node_modules", &["shopify"]);
+}
+
+/// Verifies what a peer signs with SDKs, and refuses it with another secret or body.
+fn check_peer(peer: &str, packages: &str, expected: &[&str]) {
+    let Some(peers) = peers::installed("webhook signers", &format!("{peer}/{packages}")) else {
         return;
     };
-    let [python, program] = peers::words(&peers, "webhook-signers", "sign");
-    let signed = std::process::Command::new(python)
+    let [interpreter, program] = peers::words(&peers, peer, "sign");
+    let signed = std::process::Command::new(interpreter)
         .args([&program, BODY, &SECONDS.to_string()])
         .output()
         .expect("it runs");
@@ -93,9 +106,6 @@ fn what_the_sdks_of_platforms_sign_is_genuine() {
         }
         schemes.push(scheme.to_owned());
     }
-    let expected = [
-        "stripe", "stripe", "svix", "standard", "slack", "twilio", "twilio",
-    ];
     assert_eq!(schemes, expected);
 }
 

@@ -1,13 +1,16 @@
 //! One exchange with a provider: sent with patience, repeated where that helps, errors without secrets.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
+use proofhouse_wire::gate::RequestGate;
 use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
 use proofhouse_wire::{Bytes, Method, WireLimits};
 use serde_json::Value;
 
-use super::super::{ModelConfig, ModelError, ModelErrorKind, ModelLimits, ModelOpenError};
+use super::super::{ModelConfig, ModelError, ModelErrorKind, ModelLimits, ModelOpenError, Usage};
 use super::ProviderRequest;
 
 /// How much of what a provider says about a failure is told.
@@ -24,6 +27,7 @@ pub(super) struct ProviderExchange {
     client: Client,
     limits: ModelLimits,
     secrets: Secrets,
+    gate: Option<Arc<dyn RequestGate>>,
 }
 
 impl ProviderExchange {
@@ -39,7 +43,7 @@ impl ProviderExchange {
             ..WireLimits::default()
         };
         let client = match &config.guard {
-            Some(guard) => Client::guarded(wire, std::sync::Arc::clone(guard)),
+            Some(guard) => Client::guarded(wire, Arc::clone(guard)),
             None => Client::new(wire),
         };
         let mut secrets = Secrets::default();
@@ -53,6 +57,7 @@ impl ProviderExchange {
             client: client.map_err(|error| ModelOpenError::Config(error.to_string()))?,
             limits: limits.clone(),
             secrets,
+            gate: config.gate.clone(),
         })
     }
 
@@ -74,15 +79,31 @@ impl ProviderExchange {
         let body = Bytes::from(outgoing.body.to_string());
         let mut attempt = 1;
         loop {
+            if let Some(gate) = &self.gate {
+                gate.enter().await;
+            }
             let (error, cause) = match self.once(outgoing, body.clone()).await {
                 Ok(response) => return Ok(response),
                 Err(failed) => failed,
             };
+            // Everybody else waits as well, also when this request is not sent again.
+            if let Some(gate) = &self.gate
+                && let Some(pause) = cause.pause(retry.back_off(attempt, 1.0))
+            {
+                gate.pause(pause).await;
+            }
             let Some(wait) = retry.next_wait(RETRY_ON, cause, attempt, chance()) else {
                 return Err(error);
             };
             tokio::time::sleep(wait).await;
             attempt += 1;
+        }
+    }
+
+    /// Tells those who count what a reply took.
+    pub(super) async fn used(&self, usage: Usage) {
+        if let Some(gate) = &self.gate {
+            gate.used(usage.prompt, usage.completion).await;
         }
     }
 

@@ -114,7 +114,13 @@ impl Model for HttpModel {
                     format!("the reply took more than {} s", limits.total.as_secs_f32()),
                 ))),
             };
-            reply.finish(outcome)
+            let finished = reply.finish(outcome);
+            let whole = finished.as_ref().ok().map(|reply| reply.usage);
+            let partial = || Some(finished.as_ref().err()?.partial.as_ref()?.usage);
+            if let Some(usage) = whole.or_else(partial) {
+                self.exchange.used(usage).await;
+            }
+            finished
         }
         .boxed()
     }

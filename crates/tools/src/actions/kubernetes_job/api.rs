@@ -30,43 +30,71 @@ const MAX_PODS: u32 = 100;
 /// After so many seconds the cluster ends a watch by itself.
 const WATCH_SECONDS: u32 = 290;
 
-/// Why a request came to nothing.
-#[derive(Debug)]
-pub(super) enum ApiError {
+/// Why a request to a cluster came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
     /// The cluster answered with an error.
+    #[error("the cluster answers {code}: {message}")]
     Status {
+        /// The status.
         code: u16,
+        /// Its reason in a word.
         reason: String,
+        /// What it says.
         message: String,
+        /// When to ask again.
         retry_after: Option<Duration>,
     },
     /// No connection, or one that broke after something may have been sent.
-    Unreachable { reason: String, was_sent: bool },
+    #[error("the cluster cannot be reached: {reason}")]
+    Unreachable {
+        /// Why.
+        reason: String,
+        /// Whether the cluster may have heard the request.
+        was_sent: bool,
+    },
     /// No whole answer in time.
+    #[error("the cluster gave no whole answer in time")]
     Slow,
     /// An answer larger than it may be.
+    #[error("the answer of the cluster is too large")]
     TooLarge,
     /// An answer that is none.
+    #[error("{0}")]
     Garbage(&'static str),
     /// A Job of the name is there and is not ours.
+    #[error("a Job of the same name is there, which is not ours")]
     Foreign,
 }
 
-impl ApiError {
-    fn code(&self) -> Option<u16> {
+impl ClusterError {
+    /// The status that the cluster answered with.
+    #[must_use]
+    pub fn code(&self) -> Option<u16> {
         match self {
             Self::Status { code, .. } => Some(*code),
             _ => None,
         }
     }
 
+    /// Why it was forbidden, if not because of who asks: `quota` or `admission`. Both may pass.
+    #[must_use]
+    pub fn passing_cause(&self) -> Option<&'static str> {
+        match self {
+            Self::Status { code, message, .. } => passing_cause(*code, message),
+            _ => None,
+        }
+    }
+
     /// Whether the cluster will not change its mind.
-    pub(super) fn is_refusal(&self) -> bool {
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
     }
 
     /// Whether the cluster did not do what was asked, for sure.
-    pub(super) fn is_definite(&self) -> bool {
+    #[must_use]
+    pub fn is_definite(&self) -> bool {
         matches!(self.code(), Some(400..=499))
             || matches!(
                 self,
@@ -105,12 +133,21 @@ pub(super) struct Log {
     pub(super) is_cut: bool,
 }
 
-/// Sends requests to one cluster.
+/// Sends requests to one cluster, bounded in size and time and repeated where that may help.
 #[derive(Clone)]
-pub(super) struct ClusterApi {
+pub struct ClusterApi {
     client: Client,
     host: String,
     pub(super) limits: ToolLimits,
+}
+
+impl std::fmt::Debug for ClusterApi {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The client holds credentials.
+        f.debug_struct("ClusterApi")
+            .field("host", &self.host)
+            .finish()
+    }
 }
 
 impl ClusterApi {
@@ -122,13 +159,57 @@ impl ClusterApi {
         }
     }
 
+    /// Asks for something else than a tool's Job: the path with its query, and the object that is sent, if one is. Returns what
+    /// the cluster answers.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster cannot be reached, refuses, or answers with what is no JSON.
+    pub async fn ask(
+        &self,
+        method: http::Method,
+        path: &str,
+        object: Option<&Value>,
+    ) -> Result<Value, ClusterError> {
+        let body = object.map(|object| object.to_string().into_bytes());
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(body.unwrap_or_default());
+        let request = request.map_err(kube::core::request::Error::BuildRequest);
+        let bytes = self.send(request, self.limits.max_response_bytes).await?;
+        serde_json::from_slice(&bytes)
+            .map_err(|_| ClusterError::Garbage("what the cluster answered is no JSON"))
+    }
+
+    /// The end of a container's log, as text.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster cannot be reached or refuses.
+    pub async fn log_tail(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        lines: i64,
+    ) -> Result<String, ClusterError> {
+        let params = log_params(container, lines, self.limits.max_response_bytes);
+        let request = Requests::new(ClusterPod::path(namespace)).logs(pod, &params);
+        let log = self
+            .send_for(request, self.limits.max_response_bytes)
+            .await?;
+        Ok(String::from_utf8_lossy(&log.bytes).into_owned())
+    }
+
     /// Makes the Job. One that is there already and is ours is adopted, so a request whose answer was
     /// lost can be sent again.
     pub(super) async fn create(
         &self,
         identity: &JobIdentity,
         document: &Value,
-    ) -> Result<ClusterJob, ApiError> {
+    ) -> Result<ClusterJob, ClusterError> {
         let params = PostParams {
             field_manager: Some("proofhouse".to_owned()),
             ..PostParams::default()
@@ -143,10 +224,10 @@ impl ClusterApi {
         let answer = self.send(request, self.limits.max_response_bytes).await;
         match answer {
             Ok(bytes) => job(&bytes),
-            Err(error) if error.code() == Some(409) || matches!(error, ApiError::Slow) => {
+            Err(error) if error.code() == Some(409) || matches!(error, ClusterError::Slow) => {
                 match self.job(identity).await? {
                     Some(job) if identity.owns(&job.metadata.labels) => Ok(job),
-                    Some(_) => Err(ApiError::Foreign),
+                    Some(_) => Err(ClusterError::Foreign),
                     None => Err(error),
                 }
             }
@@ -155,7 +236,10 @@ impl ClusterApi {
     }
 
     /// The Job as it is now; none if it is gone.
-    pub(super) async fn job(&self, identity: &JobIdentity) -> Result<Option<ClusterJob>, ApiError> {
+    pub(super) async fn job(
+        &self,
+        identity: &JobIdentity,
+    ) -> Result<Option<ClusterJob>, ClusterError> {
         let request = jobs(identity).get(&identity.name, &GetParams::default());
         match self.send(request, self.limits.max_response_bytes).await {
             Ok(bytes) => job(&bytes).map(Some),
@@ -169,13 +253,13 @@ impl ClusterApi {
         &self,
         identity: &JobIdentity,
         uid: &str,
-    ) -> Result<Vec<ClusterPod>, ApiError> {
+    ) -> Result<Vec<ClusterPod>, ClusterError> {
         let params = ListParams::default()
             .labels(&identity.selector())
             .limit(MAX_PODS);
         let request = pods(identity).list(&params);
         let bytes = self.send(request, self.limits.max_response_bytes).await?;
-        let garbage = ApiError::Garbage("the list of Pods cannot be read");
+        let garbage = ClusterError::Garbage("the list of Pods cannot be read");
         let list = serde_json::from_slice::<Value>(&bytes).ok();
         let Some(Value::Array(items)) = list.and_then(|mut list| take(&mut list, "items")) else {
             return Err(garbage);
@@ -228,22 +312,20 @@ impl ClusterApi {
         pod: &str,
         container: &str,
         lines: i64,
-    ) -> Result<Log, ApiError> {
+    ) -> Result<Log, ClusterError> {
         let most = self.limits.max_response_bytes;
-        let params = LogParams {
-            container: Some(container.to_owned()),
-            tail_lines: Some(lines),
-            // One more, to know whether there was more.
-            limit_bytes: i64::try_from(most).ok().map(|most| most + 1),
-            ..LogParams::default()
-        };
+        let params = log_params(container, lines, most);
         let request = pods(identity).logs(pod, &params);
         self.send_for(request, most).await
     }
 
     /// Deletes the Job with this uid, and its Pods in the background. One that is gone is fine, and so is
     /// another one of the same name.
-    pub(super) async fn delete(&self, identity: &JobIdentity, uid: &str) -> Result<(), ApiError> {
+    pub(super) async fn delete(
+        &self,
+        identity: &JobIdentity,
+        uid: &str,
+    ) -> Result<(), ClusterError> {
         let params = DeleteParams::background().preconditions(Preconditions {
             uid: Some(uid.to_owned()),
             resource_version: None,
@@ -293,10 +375,10 @@ impl ClusterApi {
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
         most: usize,
-    ) -> Result<Vec<u8>, ApiError> {
+    ) -> Result<Vec<u8>, ClusterError> {
         let answer = self.send_for(request, most).await?;
         if answer.is_cut {
-            return Err(ApiError::TooLarge);
+            return Err(ClusterError::TooLarge);
         }
         Ok(answer.bytes)
     }
@@ -305,20 +387,21 @@ impl ClusterApi {
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
         most: usize,
-    ) -> Result<Log, ApiError> {
-        let request = request.map_err(|_| ApiError::Garbage("the request cannot be written"))?;
+    ) -> Result<Log, ClusterError> {
+        let request =
+            request.map_err(|_| ClusterError::Garbage("the request cannot be written"))?;
         let retry = &self.limits.retry;
         let mut attempt = 1;
         let mut sent_before = false;
         loop {
             let exchange = self.once(request.clone(), most);
             let answer = tokio::time::timeout(self.limits.http, exchange).await;
-            let mut error = match answer.unwrap_or(Err(ApiError::Slow)) {
+            let mut error = match answer.unwrap_or(Err(ClusterError::Slow)) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             match &mut error {
-                ApiError::Unreachable { was_sent, .. } => {
+                ClusterError::Unreachable { was_sent, .. } => {
                     *was_sent |= sent_before;
                     sent_before = *was_sent;
                 }
@@ -333,7 +416,11 @@ impl ClusterApi {
         }
     }
 
-    async fn once(&self, request: http::Request<Vec<u8>>, most: usize) -> Result<Log, ApiError> {
+    async fn once(
+        &self,
+        request: http::Request<Vec<u8>>,
+        most: usize,
+    ) -> Result<Log, ClusterError> {
         let sent = self.client.send(request.map(Body::from)).await;
         let response = sent.map_err(|error| unreachable(&error))?;
         let status = response.status().as_u16();
@@ -345,7 +432,7 @@ impl ClusterApi {
         }
         let told: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
         let text = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
-        Err(ApiError::Status {
+        Err(ClusterError::Status {
             code: status,
             reason: text("reason"),
             message: text("message"),
@@ -354,10 +441,10 @@ impl ClusterApi {
     }
 
     /// What an error means for the task. With `chosen`, the model decided what was asked for.
-    pub(super) fn failure(&self, error: ApiError, doing: &str, chosen: bool) -> ActionError {
+    pub(super) fn failure(&self, error: ClusterError, doing: &str, chosen: bool) -> ActionError {
         let host = &self.host;
         match error {
-            ApiError::Status {
+            ClusterError::Status {
                 code,
                 reason,
                 message,
@@ -365,7 +452,7 @@ impl ClusterApi {
             } => {
                 let cause = passing_cause(code, &message);
                 let failure = match code {
-                    403 if cause.is_some() => ActionFailure::HttpStatus,
+                    _ if cause.is_some() => ActionFailure::HttpStatus,
                     401 | 403 => ActionFailure::Forbidden,
                     400 | 404 | 413 | 422 if !chosen => ActionFailure::Manifest,
                     _ => ActionFailure::HttpStatus,
@@ -385,22 +472,22 @@ impl ClusterApi {
                 }
                 error
             }
-            ApiError::Unreachable { reason, .. } => ActionError::new(
+            ClusterError::Unreachable { reason, .. } => ActionError::new(
                 ActionFailure::Unreachable,
                 format!("cannot talk to the cluster at {host} to {doing}: {reason}"),
             ),
-            ApiError::Slow => {
+            ClusterError::Slow => {
                 let seconds = self.limits.http.as_secs_f32();
                 let message = format!("{host} gave no whole answer in {seconds} s to {doing}");
                 ActionError::new(ActionFailure::Timeout, message)
             }
-            ApiError::TooLarge => {
+            ClusterError::TooLarge => {
                 let most = self.limits.max_response_bytes;
                 let message = format!("the answer of {host} has more than {most} bytes");
                 ActionError::new(ActionFailure::TooLarge, message)
             }
-            ApiError::Garbage(what) => ActionError::new(ActionFailure::Response, what),
-            ApiError::Foreign => {
+            ClusterError::Garbage(what) => ActionError::new(ActionFailure::Response, what),
+            ClusterError::Foreign => {
                 let message = "a Job of the same name is there, which this tool did not make";
                 let mut error = ActionError::new(ActionFailure::HttpStatus, message);
                 error.detail.insert("status".to_owned(), 409.into());
@@ -410,7 +497,7 @@ impl ClusterApi {
     }
 }
 
-/// Why a request was forbidden, if it is not for who made it: a quota that is used up, or a rule of admission about what was
+/// Why a request was refused, if it is not for who made it: a quota that is used up, or a rule of admission about what was
 /// asked for. Both may pass, or be met by asking for something else.
 fn passing_cause(code: u16, message: &str) -> Option<&'static str> {
     const QUOTA: [&str; 2] = ["exceeded quota", "failed quota"];
@@ -423,15 +510,31 @@ fn passing_cause(code: u16, message: &str) -> Option<&'static str> {
         "minimum ",
         "is being terminated",
     ];
+    // Webhooks and policies choose their status; without a choice, policies say 422.
+    const RULES: [&str; 2] = ["admission webhook", "admissionpolicy"];
     let message = message.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
     // What an authorizer says names the account and what it cannot do.
-    if code != 403 || (says(&["user \""]) && says(&[" cannot "])) {
+    if says(&["user \""]) && says(&[" cannot "]) {
+        None
+    } else if (400..500).contains(&code) && says(&RULES) && says(&["denied"]) {
+        Some("admission")
+    } else if code != 403 {
         None
     } else if says(&QUOTA) {
         Some("quota")
     } else {
         says(&ADMISSION).then_some("admission")
+    }
+}
+
+fn log_params(container: &str, lines: i64, most: usize) -> LogParams {
+    LogParams {
+        container: Some(container.to_owned()),
+        tail_lines: Some(lines),
+        // One more, to know whether there was more.
+        limit_bytes: i64::try_from(most).ok().map(|most| most + 1),
+        ..LogParams::default()
     }
 }
 
@@ -443,17 +546,17 @@ fn pods(identity: &JobIdentity) -> Requests {
     Requests::new(ClusterPod::path(&identity.namespace))
 }
 
-fn job(bytes: &[u8]) -> Result<ClusterJob, ApiError> {
+fn job(bytes: &[u8]) -> Result<ClusterJob, ClusterError> {
     let object = serde_json::from_slice(bytes).ok();
     // Without a uid it could be mistaken for another of the same name.
     object
         .and_then(ClusterJob::read)
         .filter(|job| job.metadata.uid.is_some())
-        .ok_or(ApiError::Garbage("what the cluster answered is no Job"))
+        .ok_or(ClusterError::Garbage("what the cluster answered is no Job"))
 }
 
 /// Reads a body up to a size.
-async fn collect(mut body: Body, most: usize) -> Result<Log, ApiError> {
+async fn collect(mut body: Body, most: usize) -> Result<Log, ClusterError> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| unreachable(&error))?;
@@ -475,10 +578,10 @@ async fn collect(mut body: Body, most: usize) -> Result<Log, ApiError> {
 }
 
 /// The innermost reason of a failed connection: the outer ones only say that it failed.
-fn unreachable(error: &kube::Error) -> ApiError {
+fn unreachable(error: &kube::Error) -> ClusterError {
     if matches!(error, kube::Error::Auth(_)) {
         // It may quote what a command printed, which is a credential.
-        return ApiError::Unreachable {
+        return ClusterError::Unreachable {
             reason: "no credentials could be had".to_owned(),
             was_sent: false,
         };
@@ -490,7 +593,7 @@ fn unreachable(error: &kube::Error) -> ApiError {
         let connection = inner.downcast_ref::<hyper_util::client::legacy::Error>();
         was_sent &= !connection.is_some_and(hyper_util::client::legacy::Error::is_connect);
     }
-    ApiError::Unreachable {
+    ClusterError::Unreachable {
         reason: inner.to_string(),
         was_sent,
     }

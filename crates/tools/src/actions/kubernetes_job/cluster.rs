@@ -9,7 +9,8 @@ use std::time::Duration;
 use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use crate::runtime::{ActionError, ActionFailure};
+use super::api::ClusterApi;
+use crate::runtime::{ActionError, ActionFailure, ToolLimits};
 use proofhouse_manifest::KubernetesJob;
 use proofhouse_manifest::interpolate::{Root, Secrets, Template};
 
@@ -179,6 +180,17 @@ impl Cluster {
         }
     }
 
+    /// Signs in, for requests of one's own.
+    ///
+    /// # Errors
+    ///
+    /// If no cluster is configured, or its credentials cannot be had.
+    pub async fn open(&self, limits: &ToolLimits) -> Result<ClusterApi, ActionError> {
+        let connected = self.connect(limits.connect).await?;
+        let (client, host) = (connected.client, connected.host);
+        Ok(ClusterApi::new(client, host, limits.clone()))
+    }
+
     /// Signs in. Reads files and may run a command, so it happens beside the async threads.
     pub(super) async fn connect(&self, connect_time: Duration) -> Result<Connected, ActionError> {
         let mut config = match &self.source {
@@ -245,7 +257,8 @@ pub(super) fn is_chosen(job: &KubernetesJob) -> bool {
 }
 
 /// The names that Kubernetes takes for namespaces: they are safe in a path.
-pub(super) fn is_dns_label(name: &str) -> bool {
+#[must_use]
+pub fn is_dns_label(name: &str) -> bool {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     name.len() <= 63
         && edge(name.as_bytes().first())

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::runtime::{ActionCall, ActionError, ActionFailure, JobLimits};
 
-/// Says whose a Job is.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-const OWNER: &str = "proofhouse";
+/// The label that says whose an object is.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Its value for what we make.
+pub const OWNER: &str = "proofhouse";
 const TOOL: &str = "proofhouse/tool";
 const ACTION: &str = "proofhouse/action";
 pub(super) const INVOCATION: &str = "proofhouse/invocation";
@@ -65,18 +66,18 @@ impl JobIdentity {
         let hash = digest(&SHA256, text.as_bytes());
         let mut hash: String = hash.as_ref().iter().map(|b| format!("{b:02x}")).collect();
         hash.truncate(HASH_DIGITS);
-        let prefix = plain(&format!("{tool}-{action}"), MAX_NAME - HASH_DIGITS - 1);
+        let prefix = plain_label(&format!("{tool}-{action}"), MAX_NAME - HASH_DIGITS - 1);
         // A name starts with a letter, since some versions of Kubernetes make host names of it.
         let prefix = match prefix.as_bytes().first() {
             Some(first) if first.is_ascii_lowercase() => prefix,
-            _ => plain(&format!("job-{prefix}"), MAX_NAME - HASH_DIGITS - 1),
+            _ => plain_label(&format!("job-{prefix}"), MAX_NAME - HASH_DIGITS - 1),
         };
         Self {
             name: format!("{prefix}-{hash}"),
             namespace: namespace.to_owned(),
             invocation: hash,
-            tool: plain(&format!("{space}-{tool}"), MAX_NAME),
-            action: plain(action, MAX_NAME),
+            tool: plain_label(&format!("{space}-{tool}"), MAX_NAME),
+            action: plain_label(action, MAX_NAME),
         }
     }
 
@@ -102,8 +103,10 @@ impl JobIdentity {
     }
 }
 
-/// Lower-case letters, digits and single hyphens, from the start to the length.
-fn plain(text: &str, length: usize) -> String {
+/// Lower-case letters, digits and single hyphens, from the start to the length: the part of a text that names and labels may
+/// have.
+#[must_use]
+pub fn plain_label(text: &str, length: usize) -> String {
     let mut name = String::new();
     for c in text.chars() {
         let c = c.to_ascii_lowercase();

@@ -22,13 +22,14 @@ use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 
-pub use cluster::Cluster;
+pub use api::{ClusterApi, ClusterError};
+pub use cluster::{Cluster, is_dns_label};
+pub use document::{MANAGED_BY, OWNER, plain_label};
 
 use crate::runtime::{
     ActionCall, ActionError, ActionFailure, ActionRuntime, ActionSession, Environment, Preview,
     Setup, ToolLimits,
 };
-use api::{ApiError, ClusterApi};
 use document::JobIdentity;
 use judge::JobEnd;
 use objects::ClusterJob;
@@ -161,7 +162,7 @@ impl ActionSession for ClusterSession {
             let mut failed = None;
             for name in self.names() {
                 let removed = timeout(self.jobs.limits.http, self.remove(&name)).await;
-                if let Err(error) = removed.unwrap_or(Err(ApiError::Slow)) {
+                if let Err(error) = removed.unwrap_or(Err(ClusterError::Slow)) {
                     let error = self
                         .api
                         .failure(error, &format!("delete the Job {name}"), true);
@@ -271,7 +272,7 @@ impl ClusterSession {
 
     /// Deletes a Job of ours, if it may be there. One whose uid is not known is looked at first: another
     /// one of the same name is not ours to delete.
-    async fn remove(&self, name: &str) -> Result<(), ApiError> {
+    async fn remove(&self, name: &str) -> Result<(), ClusterError> {
         let Some((identity, uid)) = self.live().get(name).cloned() else {
             return Ok(());
         };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::api::{ApiError, ClusterApi};
+use super::api::{ClusterApi, ClusterError};
 use super::document::JobIdentity;
 use super::judge::{self, JobEnd};
 use super::objects::ClusterPod;
@@ -31,7 +31,7 @@ pub(super) async fn result(
     uid: &str,
     secrets: &Secrets,
 ) -> Result<Value, ActionError> {
-    let unread = |error: ApiError| {
+    let unread = |error: ClusterError| {
         let mut failed = api.failure(error, "read the output", true);
         failed.message = format!("the Job completed, but {}", failed.message);
         failed
@@ -205,7 +205,7 @@ async fn log(
     identity: &JobIdentity,
     pod: &str,
     container: &str,
-) -> Result<(String, bool), ApiError> {
+) -> Result<(String, bool), ClusterError> {
     for lines in LOG_LINES {
         let log = api.log(identity, pod, container, lines).await?;
         // The end of what is cut is missing, and half of a secret could not be found in it.
@@ -215,7 +215,7 @@ async fn log(
             return Ok((text, is_part));
         }
     }
-    Err(ApiError::TooLarge)
+    Err(ClusterError::TooLarge)
 }
 
 /// JSON if it is JSON, else text without secrets, of which the end is kept.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::api::{ApiError, ClusterApi};
+use super::api::{ClusterApi, ClusterError};
 use super::document::JobIdentity;
 use super::events::WatchChange;
 use super::judge::{self, JobEnd, Stuck};
@@ -77,7 +77,7 @@ pub(super) async fn until_end(
     job: ClusterJob,
     uid: &str,
     seen: &mut ObservedPods,
-) -> Result<JobEnd, ApiError> {
+) -> Result<JobEnd, ClusterError> {
     if let Some(end) = judge::end(&job, uid) {
         return Ok(end);
     }

@@ -6,7 +6,10 @@ use std::time::Duration;
 use proofhouse_wire::Spawn;
 use proofhouse_wire::client::Client;
 use rmcp::RoleClient;
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, JsonObject, ProtocolVersion,
+    TASKS_EXTENSION_ID,
+};
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::common::client_side_sse::FixedInterval;
 use rmcp::transport::streamable_http_client::{
@@ -245,12 +248,16 @@ impl Connector {
     }
 }
 
-/// Begins a session: finds out the era, or takes it as given. The client offers nothing:
+/// Begins a session: finds out the era, or takes it as given. The client offers nothing but to wait for tasks:
 /// nobody to ask, no model and no files.
 async fn serve(link: ServerLink, era: Era) -> StartedClient {
+    // Without the builder of the SDK, which is only there with its servers.
+    let mut capabilities = ClientCapabilities::default();
+    let extensions = capabilities.extensions.get_or_insert_default();
+    extensions.insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
     let this = Implementation::new("proofhouse", env!("CARGO_PKG_VERSION"));
-    let config = ClientConfig::new(ClientCapabilities::default(), this)
-        .with_protocol_version(ProtocolVersion::V_2025_11_25);
+    let config =
+        ClientConfig::new(capabilities, this).with_protocol_version(ProtocolVersion::V_2025_11_25);
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     let lifecycle = match era {
         Era::Legacy => ClientLifecycleMode::Initialize,

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::catalog::{self, ToolCatalog};
 use super::process::ServerProcess;
+use super::server_task::TaskCancellations;
 use super::sieve::Sieve;
 use crate::runtime::ActionError;
 
@@ -30,6 +31,7 @@ pub(super) struct McpConnection {
     peer: Peer<RoleClient>,
     running: Mutex<Option<RunningService<RoleClient, ClientConfig>>>,
     process: Option<ServerProcess>,
+    cancellations: TaskCancellations,
     /// Keeps the list of tools fresh.
     background: JoinHandle<()>,
 }
@@ -52,12 +54,18 @@ impl McpConnection {
             peer,
             running: Mutex::new(Some(running)),
             process,
+            cancellations: TaskCancellations::default(),
             background,
         }
     }
 
     pub(super) fn peer(&self) -> &Peer<RoleClient> {
         &self.peer
+    }
+
+    /// Where tasks of the server are cancelled.
+    pub(super) fn cancellations(&self) -> &TaskCancellations {
+        &self.cancellations
     }
 
     /// Whether something can be sent.
@@ -81,6 +89,7 @@ impl McpConnection {
     /// Ends the session and the process, and waits until they are gone.
     pub(super) async fn close(&self) {
         self.background.abort();
+        self.cancellations.finish().await;
         let running = self.running.lock().await.take();
         let session = async {
             if let Some(mut running) = running {

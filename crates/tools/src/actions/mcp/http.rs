@@ -10,9 +10,11 @@ use futures_util::stream::BoxStream;
 use proofhouse_protocol::mcp::header;
 use proofhouse_protocol::{ACCEPT_JSON_OR_EVENTS, EVENT_STREAM, JSON};
 use proofhouse_wire::client::{SseEvents, StreamedResponse};
+use proofhouse_wire::trace::TRACEPARENT;
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, RequestParamsMeta as _,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
@@ -71,6 +73,14 @@ impl SdkHttpTransport {
             .map(|request| request.id.clone());
         let mut all = protocol_headers(headers, session)?;
         all.insert("content-type", HeaderValue::from_static(JSON));
+        // What the call is for stands in a header as well, for those on the way that do not read bodies.
+        let traceparent = request.and_then(|request| match &request.request {
+            ClientRequest::CallToolRequest(call) => call.params.traceparent(),
+            _ => None,
+        });
+        if let Some(value) = traceparent.and_then(|value| HeaderValue::from_str(value).ok()) {
+            all.insert(TRACEPARENT, value);
+        }
         let body = serde_json::to_vec(message)?;
         let url = url(uri)?;
         let sending = self

@@ -4,6 +4,7 @@
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpError};
@@ -26,8 +27,9 @@ impl Transport<RoleClient> for ServerLink {
 
     fn send(
         &mut self,
-        item: TxJsonRpcMessage<RoleClient>,
+        mut item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        without_extensions(&mut item);
         let sending: BoxFuture<'static, _> = match self {
             Self::Stdio(link) => link.send(item).map_err(StreamableHttpError::Client).boxed(),
             Self::Http(link) => link.send(item).boxed(),
@@ -50,5 +52,15 @@ impl Transport<RoleClient> for ServerLink {
             Self::Http(link) => link.close().await,
             Self::LegacySse(link) => link.close().await.map_err(StreamableHttpError::Client),
         }
+    }
+}
+
+/// Takes back what is offered to servers of the modern era only. The SDK offers the same to those of the legacy era, whose
+/// tasks are others.
+fn without_extensions(item: &mut TxJsonRpcMessage<RoleClient>) {
+    if let ClientJsonRpcMessage::Request(request) = item
+        && let ClientRequest::InitializeRequest(initialize) = &mut request.request
+    {
+        initialize.params.capabilities.extensions = None;
     }
 }

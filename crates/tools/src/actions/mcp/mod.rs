@@ -13,6 +13,7 @@ mod known_secrets;
 mod legacy_sse;
 mod link;
 mod process;
+mod server_task;
 mod sieve;
 mod stdio;
 
@@ -309,8 +310,8 @@ impl TaskServer {
         arguments: Map<String, Value>,
     ) -> Result<CallToolResult, CallFailure> {
         let patience = self.connector.limits.mcp_call;
-        let called = call::call(connection.peer(), name, arguments);
-        // When the time is over the call is dropped, and the server is told that it was cancelled.
+        let called = call::call(connection, name, arguments);
+        // When the time is over the call is dropped, and the server is told that it, or its task, was cancelled.
         let called = tokio::time::timeout(patience, called).await;
         called.unwrap_or_else(|_| {
             let seconds = patience.as_secs_f32();

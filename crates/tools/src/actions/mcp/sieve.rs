@@ -127,6 +127,13 @@ fn tidy(result: &mut Map<String, Value>) {
         if result.is_empty() {
             result.insert("content".to_owned(), json!([]));
         }
+        return;
+    }
+    // What a task came to is the result of a call.
+    if result.contains_key("taskId")
+        && let Some(Value::Object(result)) = result.get_mut("result")
+    {
+        tidy(result);
     }
 }
 

@@ -7,6 +7,7 @@
 )]
 
 pub(crate) mod server;
+pub(crate) mod task_server;
 
 use std::sync::Arc;
 use std::time::Duration;

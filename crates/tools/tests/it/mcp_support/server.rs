@@ -42,6 +42,11 @@ pub(crate) fn serve(role: &str) {
         // Longer than the SDK waits for the first answer.
         "slow_legacy" | "slow_modern" => std::thread::sleep(Duration::from_secs(11)),
         "eof_at_start" => std::process::exit(0),
+        "tasks" => {
+            super::task_server::over_stdio(std::sync::Arc::new(note));
+            note("ended");
+            std::process::exit(0);
+        }
         _ => {}
     }
     let mut server = Server {
