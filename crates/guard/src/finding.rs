@@ -149,6 +149,14 @@ codes! {
     TaintBudget = "taint_budget" Info,
     /// The server ended while answers were due.
     ServerEnded = "server_ended" Medium,
+    /// The guard of another server shares the session.
+    PartnerJoined = "partner_joined" Info,
+    /// The guard of another server left the session; what it saw stays known.
+    PartnerLeft = "partner_left" Info,
+    /// The guard of another server does not answer; values are not followed from one to the other.
+    PartnerLost = "partner_lost" Medium,
+    /// Guards of other servers cannot be reached, so values are followed within this server alone.
+    SessionAlone = "session_alone" Medium,
 }
 
 /// One thing that was found.

@@ -12,7 +12,7 @@ use proofhouse_wire::files::{FileInput, Unreadable};
 use crate::engine::{AskRoute, GuardSession, GuardSetup, WatchError, Watcher};
 use crate::pins::{LockFile, LockFileError};
 use crate::policy::{self, Policy};
-use crate::record::{FindingListener, GuardRecorder, SharedRecorder};
+use crate::record::{FindingListener, GuardMetrics, GuardRecorder, SharedRecorder};
 
 /// How many traces of one name there may be.
 const MAX_TRACES: usize = 10_000;
@@ -76,14 +76,74 @@ pub enum GuardOpenError {
     },
 }
 
+/// A policy that was read once, with the indicators that it names, for as many guards as there are.
+#[derive(Debug, Clone)]
+pub struct OpenedPolicy {
+    policy: Arc<Policy>,
+    watcher: Option<Arc<Watcher>>,
+    text: Arc<str>,
+}
+
+impl OpenedPolicy {
+    /// Opens a policy; without a path, the stock policy.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when it or something that it names cannot be used.
+    pub fn open(path: Option<&Path>) -> Result<Self, GuardOpenError> {
+        let (policy, text, directory) = match path {
+            Some(path) => {
+                let (policy, text) = policy_and_text(path)?;
+                (policy, text, path.parent().unwrap_or(Path::new("")))
+            }
+            None => (Policy::stock(), policy::STOCK.to_owned(), Path::new("")),
+        };
+        let watcher = Watcher::load(&policy.indicators, directory)?;
+        Ok(Self {
+            policy: Arc::new(policy),
+            watcher: watcher.map(Arc::new),
+            text: text.into(),
+        })
+    }
+
+    /// What it is called, if it says so.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.policy.name.as_deref()
+    }
+
+    /// How much there is in it, for people.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let count = |number: usize, what: &str| match number {
+            1 => format!("1 {what}"),
+            _ => format!("{number} {what}s"),
+        };
+        let watcher = self.watcher.as_deref();
+        format!(
+            "{}, {}, {} ({} can block)",
+            count(self.policy.rules.len(), "rule"),
+            count(self.policy.tools.len(), "tool"),
+            count(watcher.map_or(0, Watcher::indicators), "indicator"),
+            watcher.map_or(0, Watcher::enforced),
+        )
+    }
+
+    /// What it says, as it was read.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
 /// A guard that sessions can be begun with.
 pub struct OpenedGuard {
     server: String,
     origin: String,
-    policy: Arc<Policy>,
-    watcher: Option<Arc<Watcher>>,
+    policy: OpenedPolicy,
     lock: Option<LockFile>,
     recorder: SharedRecorder,
+    metrics: Option<Arc<GuardMetrics>>,
 }
 
 impl OpenedGuard {
@@ -99,12 +159,10 @@ impl OpenedGuard {
         origin: String,
         listener: FindingListener,
     ) -> Result<Self, GuardOpenError> {
-        let (policy, directory) = match &files.policy {
-            Some(path) => (read_policy(path)?, path.parent().unwrap_or(Path::new(""))),
-            None => (Policy::stock(), Path::new("")),
-        };
-        let watcher = Watcher::load(&policy.indicators, directory)?;
-        let mut recorder = GuardRecorder::default().with_listener(listener);
+        let policy = OpenedPolicy::open(files.policy.as_deref())?;
+        let metrics = Arc::new(GuardMetrics::default());
+        let recorder = GuardRecorder::default().with_listener(listener);
+        let mut recorder = recorder.with_metrics(metrics);
         if let Some(path) = &files.trace {
             recorder = recorder.with_trace(Box::new(new_file(path)?), &server);
         }
@@ -118,14 +176,32 @@ impl OpenedGuard {
         if let Some(lock) = &lock {
             lock.read()?;
         }
-        Ok(Self {
+        Ok(Self::new(policy, server, origin, lock, recorder.shared()))
+    }
+
+    /// A guard with a policy that was opened before, which writes what it sees to a recorder.
+    #[must_use]
+    pub fn new(
+        policy: OpenedPolicy,
+        server: String,
+        origin: String,
+        lock: Option<LockFile>,
+        recorder: SharedRecorder,
+    ) -> Self {
+        Self {
             server,
             origin,
-            policy: Arc::new(policy),
-            watcher: watcher.map(Arc::new),
+            policy,
             lock,
-            recorder: recorder.shared(),
-        })
+            metrics: recorder.with(|recorder| recorder.metrics()),
+            recorder,
+        }
+    }
+
+    /// What it counts, if it does.
+    #[must_use]
+    pub fn metrics(&self) -> Option<&Arc<GuardMetrics>> {
+        self.metrics.as_ref()
     }
 
     /// Begins a session.
@@ -137,9 +213,9 @@ impl OpenedGuard {
         let setup = GuardSetup {
             server: self.server.clone(),
             origin: Some(self.origin.clone()),
-            policy: Arc::clone(&self.policy),
+            policy: Arc::clone(&self.policy.policy),
             lock: self.lock.clone(),
-            watcher: self.watcher.clone(),
+            watcher: self.policy.watcher.clone(),
             asks,
         };
         GuardSession::new(setup, self.recorder.clone())
@@ -158,6 +234,10 @@ impl OpenedGuard {
 ///
 /// Returns an error when it cannot be read or has errors.
 pub fn read_policy(path: &Path) -> Result<Policy, GuardOpenError> {
+    policy_and_text(path).map(|(policy, _)| policy)
+}
+
+fn policy_and_text(path: &Path) -> Result<(Policy, String), GuardOpenError> {
     let text = FileInput::File(path.to_owned()).read(policy::LIMITS.max_bytes);
     let text = text.map_err(|error| GuardOpenError::Unreadable {
         path: path.to_owned(),
@@ -172,7 +252,7 @@ pub fn read_policy(path: &Path) -> Result<Policy, GuardOpenError> {
             path: path.to_owned(),
             finding: Box::new(finding),
         }),
-        None => Ok(policy),
+        None => Ok((policy, text)),
     }
 }
 

@@ -6,12 +6,14 @@
 use proofhouse_protocol::mcp::{McpMethod, McpNotification};
 use proofhouse_protocol::rpc;
 use proofhouse_source::printable_line;
+use proofhouse_wire::trace::Span;
 use serde_json::{Value, json};
 
 use super::answers::refusal;
 use super::open_calls::PendingCall;
 use super::{AskRoute, GuardAction, GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision};
+use crate::share::SharedFact;
 use crate::taint::CallTaint;
 
 /// What the ids of our requests begin with. Servers may not use it.
@@ -131,7 +133,9 @@ impl GuardSession {
         let Some(ask) = self.asks.remove(&number) else {
             return Vec::new();
         };
-        match self.settled(ask, allowed) {
+        let settled = self.settled(ask, allowed);
+        self.span = Span::none();
+        match settled {
             OneMessage::Actions(actions) => actions,
             OneMessage::Answer(answer) => vec![GuardAction::ToClient(rpc::to_text(&answer))],
             OneMessage::Pass | OneMessage::Drop | OneMessage::Replace(_) | OneMessage::Hold(_) => {
@@ -144,6 +148,7 @@ impl GuardSession {
         if !allowed {
             return OneMessage::Actions(self.deny(ask, "the user said no"));
         }
+        self.span = ask.call.span.clone();
         let tool = ask.call.item().to_owned();
         let finding = self.finding(
             FindingCode::AskAllowed,
@@ -154,7 +159,8 @@ impl GuardSession {
         if let Err(reason) = self.open.check(ask.call.exchange, &ask.call.id) {
             return OneMessage::Answer(refusal(&ask.call, reason));
         }
-        self.taint.approve(&ask.arguments, &ask.taint.untrusted);
+        let values = self.taint.approve(&ask.arguments, &ask.taint);
+        self.fact(|| SharedFact::Approved { values });
         self.passes(&tool, &ask.arguments, &ask.taint);
         self.open.add(ask.call);
         OneMessage::Actions(vec![GuardAction::ToServer(ask.line)])
@@ -167,6 +173,7 @@ impl GuardSession {
             return Vec::new();
         };
         let mut actions = self.deny(ask, "nobody answered in time");
+        self.span = Span::none();
         if self.setup.asks != AskRoute::Client {
             return actions;
         }
@@ -181,6 +188,7 @@ impl GuardSession {
     }
 
     pub(super) fn deny(&mut self, ask: HeldAsk, why: &str) -> Vec<GuardAction> {
+        self.span = ask.call.span.clone();
         let finding = self.finding(FindingCode::AskDenied, GuardDecision::Block, why);
         self.tell(finding.about(ask.call.item()).by(ask.rule));
         self.history.refused();

@@ -1,6 +1,8 @@
 //! Calls of tools on their way to the server: pins, taint, rules.
 
-use proofhouse_expr::Variables;
+use std::cell::OnceCell;
+
+use proofhouse_protocol::rpc;
 use serde_json::{Value, json};
 
 use super::answers::refusal;
@@ -10,6 +12,7 @@ use super::{GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::PinKind;
 use crate::policy::{PolicyRule, ToolLabel};
+use crate::share::SharedFact;
 use crate::taint::{CallTaint, TaintHit, TaintLabel};
 
 /// What the rules say about a message.
@@ -21,6 +24,14 @@ pub(super) struct RuleOutcome {
     pub(super) message: String,
 }
 
+/// A tool that must not be called.
+enum WithheldTool {
+    /// The server offers it in this session, and it is not approved.
+    Offered,
+    /// Nobody approved it, and in this session nobody offered it.
+    Unknown,
+}
+
 impl GuardSession {
     /// Judges a call. One that is sent now is returned, to be remembered until its answer comes.
     pub(super) fn judge_call(
@@ -29,22 +40,34 @@ impl GuardSession {
         value: &Value,
     ) -> Result<(OneMessage, PendingCall), OneMessage> {
         let tool = call.item().to_owned();
-        if let Some(reason) = self.is_withheld(&tool) {
-            let finding = self.finding(FindingCode::WithheldCall, GuardDecision::Block, &reason);
+        if let Some(withheld) = self.is_withheld(&tool) {
+            let reason = "the definition of this tool is not approved; run `proofhouse guard approve` to look at it";
+            let finding = self.finding(FindingCode::WithheldCall, GuardDecision::Block, reason);
             self.tell(finding.about(&*tool));
             self.history.refused();
-            return Err(OneMessage::Answer(refusal(&call, &reason)));
+            let answer = match withheld {
+                WithheldTool::Offered => refusal(&call, reason),
+                // What nobody offered is an error of the protocol, as servers say it.
+                WithheldTool::Unknown => {
+                    let message = format!("Unknown tool: {tool} (not among the approved tools)");
+                    rpc::error(&call.id, rpc::INVALID_PARAMS, &message, None)
+                }
+            };
+            return Err(OneMessage::Answer(answer));
         }
         let arguments = call.params.get("arguments").cloned().unwrap_or_default();
         let taint = self.taint.look(&arguments);
         let policy = std::sync::Arc::clone(&self.setup.policy);
         let label = policy.label(&self.setup.server, &tool);
-        let values = [
-            ("call", self.call_value(&call, label)),
-            ("taint", taint_value(&taint, label)),
-            ("history", self.history_value()),
-        ];
-        let outcome = self.decide(false, &values, &arguments, &tool);
+        let values = |session: &Self| {
+            vec![
+                ("call", session.call_value(&call, label)),
+                ("taint", taint_value(&taint, label)),
+                ("history", session.history_value()),
+            ]
+        };
+        let path = taint.untrusted.first().map(|hit| hit.path.as_str());
+        let outcome = self.decide(false, &values, &arguments, (&tool, path));
         let rule = outcome.rule.and_then(|number| policy.rules.get(number));
         match outcome.decision {
             GuardDecision::Allow | GuardDecision::Log => {
@@ -82,11 +105,12 @@ impl GuardSession {
     /// A call goes to the server.
     pub(super) fn passes(&mut self, tool: &str, arguments: &Value, taint: &CallTaint) {
         self.history.passed(tool);
-        self.taint.remember_own(arguments, taint);
+        let values = self.taint.remember_own(arguments, taint);
+        self.fact(|| SharedFact::Named { values });
     }
 
     /// Why a tool must not be called, if so.
-    fn is_withheld(&self, tool: &str) -> Option<String> {
+    fn is_withheld(&self, tool: &str) -> Option<WithheldTool> {
         self.setup.lock.as_ref()?;
         let pins = &self.setup.policy.pins;
         let withheld = self.withheld.get(&PinKind::Tool);
@@ -96,23 +120,23 @@ impl GuardSession {
             None => !pins.records_first_use,
         };
         let is_withheld = withheld.is_some_and(|withheld| withheld.contains(tool));
-        (is_withheld || is_unapproved).then(|| {
-            "the definition of this tool is not approved; run `proofhouse guard approve` to look at it".to_owned()
-        })
+        match (is_withheld, is_unapproved) {
+            (true, _) => Some(WithheldTool::Offered),
+            (false, true) => Some(WithheldTool::Unknown),
+            (false, false) => None,
+        }
     }
 
-    /// The rules, in order: the first that matches decides.
+    /// The rules, in order: the first that matches decides. `values` is what expressions see, made when one looks; a finding is
+    /// about an item, at a path.
     pub(super) fn decide(
         &mut self,
         is_about_results: bool,
-        values: &[(&str, Value)],
+        values: &dyn Fn(&Self) -> Vec<(&'static str, Value)>,
         texts: &Value,
-        item: &str,
+        (item, path): (&str, Option<&str>),
     ) -> RuleOutcome {
-        let mut variables = Variables::new();
-        for (name, value) in values {
-            variables.bind(name, value);
-        }
+        let made = OnceCell::new();
         let policy = std::sync::Arc::clone(&self.setup.policy);
         let rules = policy.rules.iter().enumerate();
         let mut logged = RuleOutcome {
@@ -121,7 +145,8 @@ impl GuardSession {
             message: String::new(),
         };
         for (number, rule) in rules.filter(|(_, rule)| rule.is_about_results == is_about_results) {
-            let (code, decision, message) = match rule.matches(&variables, texts) {
+            let matched = rule.matches(texts, || made.get_or_init(|| values(self)).as_slice());
+            let (code, decision, message) = match matched {
                 Ok(false) => continue,
                 Ok(true) => (FindingCode::RuleMatched, rule.decision, told(rule)),
                 Err(error) => {
@@ -144,8 +169,6 @@ impl GuardSession {
                     };
                 }
             };
-            let path = values.iter().find(|(name, _)| *name == "taint");
-            let path = path.and_then(|(_, taint)| taint.pointer("/untrusted/0/path")?.as_str());
             let mut finding = self
                 .finding(code, decision, &message)
                 .about(item)
@@ -179,6 +202,7 @@ impl GuardSession {
             "arguments": call.params.get("arguments").cloned().unwrap_or_else(|| json!({})),
             "effects": label.map(|label| label.effects.as_slice()).unwrap_or_default(),
             "returns": label.and_then(|label| label.returns).map_or("", TaintLabel::as_str),
+            "named_by": self.mentions.of(call.labelled()),
             "annotations": annotations.cloned().unwrap_or_else(|| json!({})),
         })
     }
@@ -199,6 +223,7 @@ fn told(rule: &PolicyRule) -> String {
 
 /// Taint as expressions see it.
 pub(super) fn taint_value(taint: &CallTaint, label: Option<&ToolLabel>) -> Value {
+    let decides = |path: &str| label.is_none_or(|label| label.is_decided_by(path));
     let hits = |hits: &[TaintHit]| -> Value {
         hits.iter()
             .map(|hit| {
@@ -207,16 +232,22 @@ pub(super) fn taint_value(taint: &CallTaint, label: Option<&ToolLabel>) -> Value
                     "form": hit.form.as_str(),
                     "origin": hit.origin,
                     "words": hit.words,
-                    "decides": label.is_none_or(|label| label.is_decided_by(&hit.path)),
+                    "decides": decides(&hit.path),
                     "address": hit.is_address,
                 })
             })
             .collect()
     };
+    let unnamed: Value = taint
+        .unnamed
+        .iter()
+        .map(|path| json!({"path": path, "decides": decides(path)}))
+        .collect();
     json!({
         "untrusted": hits(&taint.untrusted),
         "secret": hits(&taint.secret),
         "named": taint.named,
+        "unnamed": unnamed,
         "complete": taint.is_complete,
     })
 }

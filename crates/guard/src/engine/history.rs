@@ -10,6 +10,9 @@ const RECENT: usize = 20;
 /// How many names are counted.
 const MAX_NAMES: usize = 1000;
 
+/// How long a name may be that is counted; no tool is called by a longer one.
+const MAX_NAME: usize = 1024;
+
 /// The calls that passed.
 #[derive(Debug, Default)]
 pub(super) struct GuardHistory {
@@ -22,6 +25,9 @@ pub(super) struct GuardHistory {
 impl GuardHistory {
     pub(super) fn passed(&mut self, tool: &str) {
         self.calls += 1;
+        if tool.len() > MAX_NAME {
+            return;
+        }
         if self.counts.len() < MAX_NAMES || self.counts.contains_key(tool) {
             *self.counts.entry(tool.to_owned()).or_default() += 1;
         }
@@ -33,6 +39,11 @@ impl GuardHistory {
 
     pub(super) fn refused(&mut self) {
         self.blocked += 1;
+    }
+
+    /// How many names are known.
+    pub(super) fn tools(&self) -> usize {
+        self.counts.len()
     }
 
     /// As expressions see it.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proofhouse_source::printable_line;
 use serde_json::{Value, json};
 
+use super::mentions::texts_of_definition;
 use super::open_calls::PendingCall;
 use super::results::{unjudged, with_id};
 use super::{GuardSession, OneMessage};
@@ -13,6 +14,14 @@ use crate::pins::{
     Lock, LockFile, LockFileError, PinChange, PinKind, ServerPins, by_name, changes_of_item,
     changes_of_text, hidden_text, inspect,
 };
+use crate::share::SharedFact;
+use crate::taint::{TaintLabel, texts_below};
+
+/// What the origin of a value says that stands in the definition of a tool.
+pub(super) const DEFINITION: &str = "definition of";
+
+/// How many tools are known whose definitions are followed.
+const MAX_DESCRIBED: usize = 10_000;
 
 /// How many definitions of one kind a server may have.
 const MAX_ITEMS: usize = 10_000;
@@ -45,6 +54,7 @@ impl GuardSession {
         let items = items.as_slice();
         if kind == PinKind::Tool {
             self.note_annotations(items);
+            self.note_texts(items);
         }
         let Some(file) = self.setup.lock.clone() else {
             return OneMessage::Pass;
@@ -335,6 +345,38 @@ impl GuardSession {
             .map(|difference| difference.path.clone())
             .filter(|path| !path.is_empty());
         finding
+    }
+
+    /// What a definition says that nobody approved before this session may come from anybody.
+    fn note_texts(&mut self, items: &[Value]) {
+        let names = items.iter().filter_map(|item| PinKind::Tool.name_of(item));
+        let names: Vec<String> = names.filter_map(|name| self.mentions.know(name)).collect();
+        self.fact(|| SharedFact::Tools { names });
+        for item in items {
+            let Some(name) = PinKind::Tool.name_of(item) else {
+                continue;
+            };
+            let approved = self.approved_tools.as_ref();
+            if approved.is_some_and(|approved| approved.contains(name)) {
+                continue;
+            }
+            let texts = Value::Array(texts_of_definition(item));
+            let origin = format!("{}/{DEFINITION} {name}", self.setup.server);
+            self.mentions.read(&origin, &texts, Some(name));
+            if self.described.contains(name) {
+                continue;
+            }
+            // A server that invents names for ever is followed, and no longer remembered.
+            if self.described.len() < MAX_DESCRIBED {
+                self.described.insert(name.to_owned());
+            }
+            self.taint.remember(TaintLabel::Untrusted, &origin, &texts);
+            self.fact(|| SharedFact::Texts {
+                label: TaintLabel::Untrusted,
+                origin,
+                texts: texts_below(&texts),
+            });
+        }
     }
 
     fn note_annotations(&mut self, items: &[Value]) {

@@ -6,10 +6,13 @@
 mod answers;
 mod asks;
 mod calls;
+mod footprint;
 mod history;
 mod listings;
+mod mentions;
 mod open_calls;
 mod results;
+mod shared;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,20 +24,24 @@ use proofhouse_protocol::mcp::{
     McpEra, McpMethod, McpNotification, answer_with_call, content_of_params, era_of,
 };
 use proofhouse_protocol::rpc::{self, RpcMessage};
+use proofhouse_wire::trace::Span;
 use serde_json::Value;
 
 pub use answers::BLOCKED;
+pub use footprint::SessionFootprint;
 pub(crate) use results::structured;
 pub use watch::{WatchError, Watcher};
 
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
 use crate::pins::{LockFile, LockFileError, PinKind};
 use crate::policy::Policy;
-use crate::record::{GuardRecorder, SharedRecorder};
+use crate::record::{GuardMetrics, GuardRecorder, SharedRecorder, spans};
+use crate::share::SharedFact;
 use crate::taint::TaintTracker;
 use asks::HeldAsk;
 use history::GuardHistory;
 use listings::PinnedListing;
+use mentions::ToolMentions;
 use open_calls::{OpenCalls, PendingCall};
 
 /// What a session is about.
@@ -72,6 +79,17 @@ pub enum MessageFrom {
     Client,
     /// Its server.
     Server,
+}
+
+impl MessageFrom {
+    /// Its word in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
 }
 
 /// What becomes of a message.
@@ -130,12 +148,23 @@ pub struct GuardSession {
     withheld: BTreeMap<PinKind, BTreeSet<String>>,
     /// The tools that the lock has for this server, if it has any list of them.
     pinned_tools: Option<BTreeSet<String>>,
+    /// Those that it had when the session began: somebody approved them, or an earlier session recorded them.
+    approved_tools: Option<BTreeSet<String>>,
+    /// Tools whose definitions are followed.
+    described: BTreeSet<String>,
     /// What tools say of themselves, for rules.
     annotations: HashMap<String, Value>,
+    /// Tools that results and definitions name.
+    mentions: ToolMentions,
+    /// What partners are to be told; nothing where the session is not shared.
+    facts: Option<Vec<SharedFact>>,
     asks: BTreeMap<u64, HeldAsk>,
     next_ask: u64,
     can_ask: bool,
     sequence: u64,
+    /// That of the request that is judged.
+    span: Span,
+    metrics: Option<Arc<GuardMetrics>>,
     /// The exchange of the message that is judged.
     exchange: u64,
 }
@@ -155,6 +184,10 @@ impl GuardSession {
             Some(file) => listings::tools_of(&file.read()?, &setup.server),
             None => None,
         };
+        let metrics = recorder.with(|recorder| recorder.metrics());
+        if let Some(metrics) = &metrics {
+            metrics.session();
+        }
         let scan = setup.watcher.as_ref().map(|watcher| watcher.session());
         Ok(Self {
             taint: TaintTracker::new(setup.policy.taint),
@@ -166,14 +199,26 @@ impl GuardSession {
             asked_by_server: HashMap::new(),
             listings: BTreeMap::new(),
             withheld: BTreeMap::new(),
+            approved_tools: pinned_tools.clone(),
+            described: BTreeSet::new(),
             pinned_tools,
             annotations: HashMap::new(),
+            mentions: ToolMentions::default(),
+            facts: None,
             asks: BTreeMap::new(),
             next_ask: 1,
             can_ask: false,
             sequence: 0,
+            span: Span::none(),
+            metrics,
             exchange: 0,
         })
+    }
+
+    /// The name of the server.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.setup.server
     }
 
     /// How long an answer is waited for.
@@ -210,6 +255,16 @@ impl GuardSession {
 
     /// Judges one line: a message, or a batch of them.
     pub fn judge(&mut self, from: MessageFrom, line: &[u8]) -> Passage {
+        let begun = std::time::Instant::now();
+        let passage = self.judge_line(from, line);
+        self.span = Span::none();
+        if let Some(metrics) = &self.metrics {
+            metrics.judged(from.as_str(), passage == Passage::Pass, begun.elapsed());
+        }
+        passage
+    }
+
+    fn judge_line(&mut self, from: MessageFrom, line: &[u8]) -> Passage {
         let value: Value = match serde_json::from_slice(line) {
             Ok(value) => value,
             Err(error) => return self.malformed(from, line, &error.to_string()),
@@ -349,6 +404,7 @@ impl GuardSession {
     fn one(&mut self, from: MessageFrom, message: RpcMessage, value: &Value) -> OneMessage {
         // Only what is written into the trace has a number, so that it has no gaps.
         self.sequence = 0;
+        self.span = Span::none();
         match (from, message) {
             (MessageFrom::Client, RpcMessage::Request { id, method, params }) => {
                 self.client_request(id, method, params, value)
@@ -399,6 +455,7 @@ impl GuardSession {
         params: Value,
         value: &Value,
     ) -> OneMessage {
+        self.span = spans::of_request(&self.setup.server, &method, &params);
         let content = content_of_params(Some(&params));
         let enforced = self.saw(&method, Some(Direction::Request), content);
         let is_modern = era_of(&method, &params, None) == McpEra::Modern;
@@ -413,6 +470,7 @@ impl GuardSession {
             method,
             params,
             is_modern,
+            span: self.span.clone(),
         };
         if let Err(reason) = self.open.check(self.exchange, &call.id) {
             let finding = self.finding(FindingCode::Malformed, GuardDecision::Block, reason);
@@ -497,6 +555,7 @@ impl GuardSession {
             self.tell(self.finding(FindingCode::Unasked, GuardDecision::Block, message));
             return OneMessage::Drop;
         };
+        self.span = call.span.clone();
         let content = match &outcome {
             Ok(result) => answer_with_call(&call.method, Some(&call.params), result.clone()),
             Err(error) => error.clone(),
@@ -537,15 +596,11 @@ impl GuardSession {
         direction: Option<Direction>,
         content: Value,
     ) -> Option<String> {
-        if self.scan.is_none() && !self.recorder.with(|recorder| recorder.has_trace()) {
-            self.sequence = self.recorder.with(GuardRecorder::next_sequence);
-            return None;
-        }
         // Several sessions may write one trace: the number and the line belong together.
         let message = self.recorder.with(|recorder| {
             let message = TraceMessage {
                 sequence: recorder.next_sequence(),
-                time: Some(recorder.now()),
+                time: recorder.has_trace().then(|| recorder.now()),
                 direction,
                 ..TraceMessage::new("mcp", operation, content)
             };
@@ -579,6 +634,7 @@ impl GuardSession {
 
     fn tell(&mut self, mut finding: GuardFinding) {
         finding.sequence = (self.sequence > 0).then_some(self.sequence);
+        spans::of_finding(&self.span, &finding);
         self.recorder.with(|recorder| recorder.finding(&finding));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::rpc;
+use proofhouse_wire::trace::Span;
 use serde_json::Value;
 
 /// How many may wait.
@@ -22,6 +23,8 @@ pub(super) struct PendingCall {
     pub(super) params: Value,
     /// Whether it is of a stateless revision.
     pub(super) is_modern: bool,
+    /// It lasts until the request is answered.
+    pub(super) span: Span,
 }
 
 impl PendingCall {
@@ -55,6 +58,11 @@ pub(super) fn key(id: &Value) -> String {
 }
 
 impl OpenCalls {
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.open.len() + self.detached.len()
+    }
+
     /// Whether a request of this id may be sent.
     pub(super) fn check(&self, exchange: u64, id: &Value) -> Result<(), &'static str> {
         if self.open.contains_key(&(exchange, key(id))) {

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use super::answers::refusal;
 use super::calls::taint_value;
 use super::open_calls::PendingCall;
-use super::{GuardSession, OneMessage};
+use super::{GuardSession, OneMessage, shared};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::PinKind;
 use crate::policy::fits;
-use crate::taint::CallTaint;
+use crate::share::{MAX_TOLD, SharedFact};
+use crate::taint::fields::told_apart;
+use crate::taint::{CallTaint, TaintLabel, texts_below};
 
 /// How much of a result's text expressions see.
 const MAX_TEXT: usize = 256 << 10;
@@ -50,17 +52,20 @@ impl GuardSession {
         if !policy.rules.iter().any(|rule| rule.is_about_results) {
             return OneMessage::Pass;
         }
-        let label = policy.label(&self.setup.server, &item);
-        let values = [
-            ("call", self.call_value(call, label)),
-            ("taint", taint_value(&CallTaint::default(), label)),
-            ("history", self.history_value()),
-            (
-                "result",
-                json!({"text": text_of(&result), "is_error": result.get("isError") == Some(&Value::Bool(true))}),
-            ),
-        ];
-        let outcome = self.decide(true, &values, &result, call.item());
+        let values = |session: &Self| {
+            let label = policy.label(&session.setup.server, &item);
+            let is_error = result.get("isError") == Some(&Value::Bool(true));
+            vec![
+                ("call", session.call_value(call, label)),
+                ("taint", taint_value(&CallTaint::default(), label)),
+                ("history", session.history_value()),
+                (
+                    "result",
+                    json!({"text": text_of(&result), "is_error": is_error}),
+                ),
+            ]
+        };
+        let outcome = self.decide(true, &values, &result, (call.item(), None));
         let redacted = |mut whole: Value, result: Value| {
             whole["result"] = result;
             OneMessage::Replace(whole)
@@ -89,22 +94,43 @@ impl GuardSession {
         let policy = std::sync::Arc::clone(&self.setup.policy);
         let label = policy.label(&self.setup.server, item);
         let label = label.or_else(|| policy.label(&self.setup.server, method));
-        if let Some((label, returns)) = label.and_then(|label| Some((label, label.returns?))) {
-            let origin = format!("{}/{item}", self.setup.server);
-            let all = match (&label.free_text, structured(value)) {
-                (Some(patterns), Some(fields)) => {
-                    let is_free_text =
-                        |key: &str| patterns.iter().any(|pattern| fits(pattern, key));
-                    let taint = &mut self.taint;
-                    taint.remember_fields(returns, &origin, &fields, &is_free_text)
-                }
-                (_, _) => self.taint.remember(returns, &origin, value),
-            };
-            if !all {
-                let message = "a result is larger than what is remembered; its end is not followed";
-                let finding = self.finding(FindingCode::TaintBudget, GuardDecision::Log, message);
-                self.tell(finding.about(item));
+        let Some((label, returns)) = label.and_then(|label| Some((label, label.returns?))) else {
+            return;
+        };
+        let origin = shared::origin_of(&self.setup.server, item);
+        if returns == TaintLabel::Untrusted {
+            self.mentions.read(&origin, value, None);
+        }
+        let patterns = label.free_text.as_ref();
+        let is_free_text = |key: &str| {
+            let mut patterns = patterns.into_iter().flatten();
+            patterns.any(|pattern| fits(pattern, key))
+        };
+        let fields = patterns.and_then(|_| structured(value));
+        let mut all = match &fields {
+            Some(fields) => {
+                let taint = &mut self.taint;
+                taint.remember_fields(returns, &origin, fields, &is_free_text)
             }
+            None => self.taint.remember(returns, &origin, value),
+        };
+        if self.facts.is_some() {
+            let (texts, values) = match &fields {
+                Some(fields) => told_apart(fields, &is_free_text),
+                None => (texts_below(value), Vec::new()),
+            };
+            all &= texts.iter().all(|text| text.len() <= MAX_TOLD);
+            self.fact(|| SharedFact::Values { values });
+            self.fact(|| SharedFact::Texts {
+                label: returns,
+                origin,
+                texts,
+            });
+        }
+        if !all {
+            let message = "a result is larger than what is remembered; its end is not followed";
+            let finding = self.finding(FindingCode::TaintBudget, GuardDecision::Log, message);
+            self.tell(finding.about(item));
         }
     }
 }

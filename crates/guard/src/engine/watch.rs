@@ -9,14 +9,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proofhouse_detect::{
-    BuildError, ImportOptions, ScanFinding, ScanOutcome, ScanSession, Scanner, TraceItem,
-    dropped_by, open,
+    BuildError, EXTENSION_FIELD, ImportOptions, ScanFinding, ScanOutcome, ScanSession, Scanner,
+    TraceItem, dropped_by, open,
 };
 use proofhouse_oatf::{Direction, Document, Indicator, Protocol, ReadLimits, Tier, load_with};
 use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, Unreadable, collect};
+use serde_json::Value;
 
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
+use crate::pack;
 use crate::policy::{EnforcedIndicator, IndicatorPolicy};
+
+/// The key of an indicator's `x-proofhouse` that says that its matches are secrets.
+const MASKED: &str = "masked";
+
+/// How many characters of a secret are shown: those that say whose format it is.
+const SHOWN_OF_SECRET: usize = 4;
 
 /// Why indicators cannot watch, or may not block.
 #[derive(Debug, thiserror::Error)]
@@ -98,9 +106,6 @@ impl Watcher {
     ///
     /// Returns an error when a document cannot be used, or an indicator shall block that may not.
     pub fn load(policy: &IndicatorPolicy, directory: &Path) -> Result<Option<Self>, WatchError> {
-        if policy.documents.is_empty() {
-            return Ok(None);
-        }
         let paths: Vec<PathBuf> = policy
             .documents
             .iter()
@@ -108,7 +113,20 @@ impl Watcher {
             .collect();
         let mut builder = Scanner::builder();
         let mut any = false;
-        for input in collect(&paths, DOCUMENTS)? {
+        for (name, text) in pack::DOCUMENTS {
+            if !policy.is_without_pack
+                && let Some(document) = parse_document(name, text)?
+            {
+                builder = builder.add(*name, document);
+                any = true;
+            }
+        }
+        let inputs = if paths.is_empty() {
+            Vec::new()
+        } else {
+            collect(&paths, DOCUMENTS)?
+        };
+        for input in inputs {
             if let Some(document) = load_document(&input)? {
                 builder = builder.add(input.name(), document);
                 any = true;
@@ -153,15 +171,11 @@ impl Watcher {
             .iter()
             .map(|one| {
                 let documents = self.scanner.documents().nth(one.document);
-                let (name, id) = documents.map_or(("", ""), |(name, document)| {
-                    let indicator = document.attack.indicators().get(one.indicator);
-                    (
-                        name,
-                        indicator
-                            .and_then(|indicator| indicator.id.as_deref())
-                            .unwrap_or(""),
-                    )
+                let (name, indicator) = documents.map_or(("", None), |(name, document)| {
+                    (name, document.attack.indicators().get(one.indicator))
                 });
+                let id = indicator.and_then(|indicator| indicator.id.as_deref());
+                let id = id.unwrap_or("");
                 let may_block =
                     from_client && self.enforced.contains(&(one.document, one.indicator));
                 let (code, decision, message, path) = match &one.outcome {
@@ -172,7 +186,7 @@ impl Watcher {
                         } else {
                             GuardDecision::Log
                         },
-                        format!("{name}: {}", evidence.text),
+                        format!("{name}: {}", shown(indicator, &evidence.text)),
                         Some(evidence.path.clone()),
                     ),
                     ScanOutcome::Error(error) => (
@@ -190,20 +204,33 @@ impl Watcher {
     }
 }
 
+/// What is told of the words that matched. A finding goes where a secret does not belong.
+fn shown(indicator: Option<&Indicator>, words: &str) -> String {
+    let ours = indicator.and_then(|indicator| indicator.extensions.get(EXTENSION_FIELD));
+    if ours.and_then(|ours| ours.get(MASKED)) == Some(&Value::Bool(true)) {
+        let begin: String = words.chars().take(SHOWN_OF_SECRET).collect();
+        return format!("{begin}…");
+    }
+    words.to_owned()
+}
+
 /// A document with indicators; controls have none.
 fn load_document(input: &FileInput) -> Result<Option<Document>, WatchError> {
-    let limits = ReadLimits::default();
     let text = input
-        .read(limits.max_bytes)
+        .read(ReadLimits::default().max_bytes)
         .map_err(|error| WatchError::Unreadable {
             name: input.name(),
             error,
         })?;
-    let mut document = match load_with(&text, &limits) {
+    parse_document(&input.name(), &text)
+}
+
+fn parse_document(name: &str, text: &str) -> Result<Option<Document>, WatchError> {
+    let mut document = match load_with(text, &ReadLimits::default()) {
         Ok(loaded) => loaded.document,
         Err(errors) => {
             return Err(WatchError::Unusable {
-                name: input.name(),
+                name: name.to_owned(),
                 reason: errors.first().map(ToString::to_string).unwrap_or_default(),
             });
         }

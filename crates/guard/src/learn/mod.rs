@@ -38,6 +38,8 @@ struct LearnedTool {
     /// Whether it says of itself that it only reads.
     read_only: Option<bool>,
     arguments: BTreeMap<String, ArgumentShape>,
+    /// Which arguments calls gave together.
+    given: BTreeSet<BTreeSet<String>>,
     calls: u64,
     results: u64,
     /// Whether a result was no JSON, and read like text.
@@ -167,8 +169,27 @@ impl LearnedTool {
         Some(self.arguments.entry(key.to_owned()).or_default())
     }
 
+    /// The arguments that decide about its effect. Titles do where a call gave nothing else that does: an entry in a
+    /// calendar without guests is about its title.
+    fn deciding(&self) -> Vec<&String> {
+        let of = |key: &String| self.arguments.get(key).copied().unwrap_or_default();
+        let is_undecided =
+            |given: &BTreeSet<String>| !given.iter().any(|key| of(key).may_decide(key));
+        let titles_count = self.given.iter().any(is_undecided);
+        let arguments = self.arguments.iter();
+        let deciding = arguments
+            .filter(|(key, shape)| shape.may_decide(key) || (titles_count && shape.is_title()));
+        deciding.map(|(key, _)| key).collect()
+    }
+
     fn called(&mut self, arguments: &Value) {
         self.calls += 1;
+        if self.given.len() < MAX_NAMES {
+            let given = arguments.as_object().into_iter().flatten();
+            let given = given.filter(|(_, value)| !value.is_null()).take(MAX_NAMES);
+            self.given
+                .insert(given.map(|(key, _)| key.clone()).collect());
+        }
         for (key, value) in arguments.as_object().into_iter().flatten() {
             if let Some(shape) = self.argument(key) {
                 fields::each(value, &mut |_, text| shape.see(text));

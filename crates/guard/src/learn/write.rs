@@ -10,21 +10,60 @@ const READING: &[&str] = &[
     "count", "look", "view", "lookup", "download", "browse", "resolve", "status", "help",
 ];
 
+/// What names of tools begin with that cost money or cannot be taken back.
+const BINDING: &[&str] = &[
+    "book",
+    "buy",
+    "cancel",
+    "charge",
+    "checkout",
+    "close",
+    "delete",
+    "destroy",
+    "drop",
+    "erase",
+    "hire",
+    "order",
+    "pay",
+    "purchase",
+    "purge",
+    "remove",
+    "rent",
+    "reserve",
+    "revoke",
+    "sell",
+    "sign",
+    "subscribe",
+    "terminate",
+    "transfer",
+    "truncate",
+    "uninstall",
+    "wipe",
+    "withdraw",
+];
+
 const RULES: &str = "\
 # The first rule that matches decides. `t.decides`: the argument is one that `decides` lists. `t.address`: a text names a host
-# or a mail address that somebody else wrote.
+# or a mail address that somebody else wrote. `taint.unnamed`: a result had the value before anybody used it. A list says which
+# things there are, not which of them the user means.
 rules:
   - id: untrusted-value-decides
     when: size(call.effects) > 0 && taint.untrusted.exists(t, t.decides || t.address)
     decision: ask
     message: A value in this call came from a text that somebody else wrote. Ask the user to confirm it.
     on_error: block
+
+  - id: nobody-named-the-value
+    when: '\"binding\" in call.effects && taint.unnamed.exists(t, t.decides)'
+    decision: ask
+    message: This call costs money or cannot be taken back, and nobody named a value of it before a result did. Ask the user to confirm it.
+    on_error: block
 ";
 
 pub(super) fn policy(learned: &LearnedSessions, name: &str) -> String {
     let mut out = format!(
         "# A draft, learned from sessions in which nothing bad happened (calls: {}, tools: {}). Read every entry: what a tool\n\
-         # returns and does was guessed from names and shapes.\npolicy: 1\nname: {}\n\n\
+         # returns and does was guessed from names and shapes. `binding`: it costs money or cannot be taken back.\npolicy: 1\nname: {}\n\n\
          taint:\n  # Ids are short.\n  min_value: 2\n",
         learned.calls,
         learned.tools.len(),
@@ -65,12 +104,13 @@ fn entry(name: &str, tool: &LearnedTool, out: &mut String) {
     let reads = tool.read_only.unwrap_or_else(|| is_reading(name));
     if !reads {
         let verb = first_word(name);
-        out.push_str(&format!("    effects: [{}]\n", quoted(&verb)));
-        let deciding = tool
-            .arguments
-            .iter()
-            .filter(|(key, shape)| shape.may_decide(key));
-        let deciding: Vec<&String> = deciding.map(|(key, _)| key).collect();
+        let binding = if BINDING.contains(&verb.as_str()) {
+            ", binding"
+        } else {
+            ""
+        };
+        out.push_str(&format!("    effects: [{}{binding}]\n", quoted(&verb)));
+        let deciding = tool.deciding();
         if deciding.is_empty() {
             out.push_str(
                 "    # No argument seems to decide where the effect goes, so all of them count.\n",

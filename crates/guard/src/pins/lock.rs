@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use proofhouse_source::format::{FieldKind as Kind, FieldSpec, FormatReader, TypeSpec, Wording};
+use proofhouse_source::format::{
+    FieldKind as Kind, FieldSpec, FileFormat, FormatReader, TypeSpec, Wording,
+};
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, DocumentWalk, NodeRef, PathSegment, ReadLimits, Source, to_yaml,
+    Diagnostic, DiagnosticSeverity, DocumentWalk, NodeRef, PathSegment, ReadLimits, to_yaml,
 };
 use serde_json::{Map, Value, json};
 
@@ -110,24 +112,16 @@ impl Lock {
     /// assert!(error.to_string().contains("`version` must be 1"), "{error}");
     /// ```
     pub fn parse(text: &str) -> Result<Self, LockSyntax> {
-        let (source, errors) = Source::read_leniently(text, &LOCK_LIMITS);
-        let mut findings: Vec<Diagnostic> = errors
-            .into_iter()
-            .map(|error| Diagnostic {
-                severity: DiagnosticSeverity::Error,
-                code: "GL-001",
-                path: None,
-                span: Some(error.span),
-                message: error.message,
-                help: None,
-            })
-            .collect();
-        let mut lock = None;
-        if let Some(source) = &source {
+        let format = FileFormat {
+            limits: &LOCK_LIMITS,
+            unreadable: "GL-001",
+            may_be_empty: false,
+        };
+        let (lock, mut findings) = format.read(text, |source| {
             let mut reader = LockReader(DocumentWalk::new(source));
-            lock = reader.root(source.root());
-            findings.extend(reader.0.into_findings());
-        }
+            let lock = reader.root(source.root());
+            (lock, reader.0.into_findings())
+        });
         findings.retain(|finding| finding.severity == DiagnosticSeverity::Error);
         match lock {
             Some(lock) if findings.is_empty() => Ok(lock),

@@ -211,7 +211,12 @@ pub(super) static INDICATORS: TypeSpec = TypeSpec {
     name: "IndicatorPolicy",
     doc: "Threat documents that watch the session. They observe unless an entry of `enforce` says otherwise.",
     fields: &[
-        needed(
+        FieldSpec::optional(
+            "pack",
+            Kind::Flag,
+            "Whether the guard's own documents watch, too. Default: true.",
+        ),
+        FieldSpec::optional(
             "documents",
             Kind::list(&Kind::SomeText),
             "Files, or directories searched for .yaml and .yml, from where the policy is.",

@@ -173,6 +173,8 @@ impl ToolLabel {
 /// Threat documents that watch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndicatorPolicy {
+    /// Whether the guard's own documents do not watch.
+    pub is_without_pack: bool,
     /// Files and directories.
     pub documents: Vec<String>,
     /// Indicators that may block.
@@ -200,16 +202,17 @@ pub struct EnforcedIndicator {
 /// ```
 #[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let (between, last) = match rest.rsplit_once('*') {
+        Some((between, last)) => (Some(between), last),
+        None => (None, rest),
+    };
+    let Some(mut rest) = name.strip_prefix(first) else {
         return false;
     };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else {
-        return rest.is_empty();
-    };
-    let mut rest = rest;
-    for part in parts {
+    for part in between.into_iter().flat_map(|between| between.split('*')) {
         match rest.find(part) {
             Some(at) => rest = &rest[at + part.len()..],
             None => return false,

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use proofhouse_expr::re2::Re2Pattern;
 use proofhouse_expr::{Compiler, ExprLimits, Program};
-use proofhouse_source::format::{DurationError, Durations, FormatReader, Wording};
-use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, DocumentWalk, NodeRef, Source, YamlScalar, did_you_mean,
-};
+use proofhouse_source::format::{DurationError, Durations, FileFormat, FormatReader, Wording};
+use proofhouse_source::{Diagnostic, DocumentWalk, NodeRef, YamlScalar, did_you_mean};
 
 use super::{
     EnforcedIndicator, IndicatorPolicy, LIMITS, PinPolicy, Policy, PolicyRule, ToolLabel, fields,
@@ -41,24 +39,17 @@ pub fn is_meant_by(text: &str) -> bool {
 /// ```
 #[must_use]
 pub fn read(text: &str) -> (Policy, Vec<Diagnostic>) {
-    let (source, errors) = Source::read_leniently(text, &LIMITS);
-    let unreadable = errors.into_iter().map(|error| Diagnostic {
-        severity: DiagnosticSeverity::Error,
-        code: "GP-001",
-        path: None,
-        span: Some(error.span),
-        message: error.message,
-        help: None,
-    });
-    let mut findings: Vec<Diagnostic> = unreadable.collect();
-    let mut policy = Policy::default();
-    if let Some(source) = &source {
+    let format = FileFormat {
+        limits: &LIMITS,
+        unreadable: "GP-001",
+        may_be_empty: false,
+    };
+    let (policy, findings) = format.read(text, |source| {
         let mut reader = PolicyReader(DocumentWalk::new(source));
-        policy = reader.root(source.root()).unwrap_or_default();
-        findings.extend(reader.0.into_findings());
-    }
-    findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.offset));
-    (policy, findings)
+        let policy = reader.root(source.root());
+        (policy, reader.0.into_findings())
+    });
+    (policy.unwrap_or_default(), findings)
 }
 
 struct PolicyReader<'s>(DocumentWalk<'s>);
@@ -305,6 +296,7 @@ impl<'s> PolicyReader<'s> {
 
     fn indicators(&mut self, node: NodeRef<'s>) -> Option<IndicatorPolicy> {
         let mut fields = self.fields(node, &fields::INDICATORS)?;
+        let is_without_pack = fields.flag("pack") == Some(false);
         let documents = fields.texts("documents");
         let enforce = fields.list("enforce", |reader, node| {
             let mut fields = reader.fields(node, &fields::ENFORCE)?;
@@ -318,7 +310,8 @@ impl<'s> PolicyReader<'s> {
             })
         });
         Some(IndicatorPolicy {
-            documents: documents?,
+            is_without_pack,
+            documents: documents.unwrap_or_default(),
             enforce: enforce.unwrap_or_default(),
         })
     }

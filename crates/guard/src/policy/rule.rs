@@ -39,23 +39,29 @@ pub enum RuleFailure {
 }
 
 impl PolicyRule {
-    /// Whether it matches a message with these variables and these texts.
+    /// Whether it matches a message with these texts. `values` are asked for only where an expression needs them.
     ///
     /// # Errors
     ///
     /// Returns an error when that cannot be told.
-    pub fn matches(&self, variables: &Variables<'_>, texts: &Value) -> Result<bool, RuleFailure> {
+    pub fn matches<'v>(
+        &self,
+        texts: &Value,
+        values: impl FnOnce() -> &'v [(&'static str, Value)],
+    ) -> Result<bool, RuleFailure> {
         if let Some(pattern) = &self.pattern
             && !matches_below(pattern, texts, &mut MatchBudget::default())?
         {
             return Ok(false);
         }
-        match &self.when {
-            Some(program) => program
-                .evaluate_bool(variables)
-                .map_err(|error| RuleFailure::Expression(error.to_string())),
-            None => Ok(true),
-        }
+        let Some(program) = &self.when else {
+            return Ok(true);
+        };
+        let values = values().iter();
+        let variables = Variables::from_iter(values.map(|(name, value)| (*name, value)));
+        program
+            .evaluate_bool(&variables)
+            .map_err(|error| RuleFailure::Expression(error.to_string()))
     }
 
     /// Replaces what the pattern matches in every text below a value.

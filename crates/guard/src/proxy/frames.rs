@@ -8,7 +8,7 @@ const CHUNK: usize = 64 << 10;
 
 /// A line, or what became of it.
 #[derive(Debug, PartialEq)]
-pub(super) enum GuardLine {
+pub(crate) enum GuardLine {
     /// The bytes, with the line feed.
     Whole(Vec<u8>),
     /// The stream ended in the middle of it.
@@ -22,7 +22,7 @@ pub(super) enum GuardLine {
 }
 
 /// Reads lines without losing a byte of them.
-pub(super) struct GuardLines<R> {
+pub(crate) struct GuardLines<R> {
     inner: R,
     max_bytes: usize,
     buffer: Vec<u8>,
@@ -32,7 +32,7 @@ pub(super) struct GuardLines<R> {
 }
 
 impl<R: AsyncRead + Unpin> GuardLines<R> {
-    pub(super) fn new(inner: R, max_bytes: usize) -> Self {
+    pub(crate) fn new(inner: R, max_bytes: usize) -> Self {
         Self {
             inner,
             max_bytes,
@@ -43,7 +43,7 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
     }
 
     /// The next line; `None` at the end. May be dropped and called again without losing anything.
-    pub(super) async fn next(&mut self) -> std::io::Result<Option<GuardLine>> {
+    pub(crate) async fn next(&mut self) -> std::io::Result<Option<GuardLine>> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let end = self.searched + at + 1;

@@ -3,7 +3,7 @@
 //! A request is judged before it is sent, an answer before it is passed on: JSON as a whole, a stream event by event, so
 //! what passes is passed at once and in order. Only the server's own path and well-known documents are reachable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,6 +48,12 @@ const OWN_HEADERS: &[&str] = &[
 /// Headers in which clients repeat arguments of a call.
 const PARAM_HEADERS: &str = "mcp-param-";
 
+/// What a challenge names the document about signing in with.
+const RESOURCE_METADATA: &str = "resource_metadata=\"";
+
+/// How many such documents a server may have besides the well-known ones.
+const MAX_ANNOUNCED: usize = 16;
+
 /// How many sessions are remembered; the oldest are forgotten, and begin anew when they come back.
 const MAX_SESSIONS: usize = 1000;
 
@@ -77,6 +83,8 @@ struct HttpProxy {
     max_message_bytes: usize,
     sessions: Mutex<GuardSessions>,
     exchanges: AtomicU64,
+    /// Paths of documents about signing in that the server named and that are no well-known ones.
+    announced: Mutex<BTreeSet<String>>,
 }
 
 /// Sessions by their id, and when each was begun. Stateless clients share the one without an id.
@@ -142,6 +150,7 @@ impl HttpGuard {
             max_message_bytes: super::ProxyLimits::default().max_message_bytes,
             sessions: Mutex::default(),
             exchanges: AtomicU64::new(1),
+            announced: Mutex::default(),
         })))
     }
 
@@ -163,7 +172,7 @@ impl Handler for HttpGuard {
         }
         let is_server = request.path == proxy.upstream.path();
         match request.method {
-            Method::GET if request.path.starts_with(WELL_KNOWN) => proxy.well_known(request).await,
+            Method::GET if proxy.is_document(&request.path) => proxy.well_known(request).await,
             Method::POST | Method::GET | Method::DELETE if is_server => {
                 proxy.exchange(request).await
             }
@@ -187,6 +196,15 @@ impl HttpProxy {
 
     fn lock_sessions<T>(&self, work: impl FnOnce(&mut GuardSessions) -> T) -> T {
         work(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether there is a document about the server at this path.
+    fn is_document(&self, path: &str) -> bool {
+        let announced = self
+            .announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        path.starts_with(WELL_KNOWN) || announced.contains(path)
     }
 
     /// The address of the same request at the server.
@@ -451,10 +469,25 @@ impl HttpProxy {
             return;
         };
         let (theirs, ours) = (self.upstream_origin(), self.own_origin());
-        let rewritten = challenge.replace(
-            &format!("{theirs}{WELL_KNOWN}"),
-            &format!("{ours}{WELL_KNOWN}"),
+        let theirs = format!("{RESOURCE_METADATA}{theirs}/");
+        let Some((before, after)) = challenge.split_once(&theirs) else {
+            return;
+        };
+        // The document may be anywhere on the server; only what it names so can be asked for.
+        let path = format!(
+            "/{}",
+            after.split(['"', '?', '#']).next().unwrap_or_default()
         );
+        if !path.starts_with(WELL_KNOWN) && path != self.upstream.path() {
+            let mut announced = self
+                .announced
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if announced.len() < MAX_ANNOUNCED {
+                announced.insert(path);
+            }
+        }
+        let rewritten = format!("{before}{RESOURCE_METADATA}{ours}/{after}");
         if let Ok(value) = rewritten.parse() {
             headers.insert("www-authenticate", value);
         }

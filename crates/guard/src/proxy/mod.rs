@@ -8,6 +8,7 @@ mod process;
 mod stdio;
 
 pub use asker::PersonAsker;
+pub(crate) use frames::{GuardLine, GuardLines};
 pub use http::{HttpGuard, HttpGuardError};
 pub use process::GuardedCommand;
-pub use stdio::{ProxyError, ProxyLimits, StdioEnd, run_stdio};
+pub use stdio::{ProxyError, ProxyLimits, StdioEnd, StdioSetup, run_stdio};

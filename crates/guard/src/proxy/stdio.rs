@@ -16,6 +16,8 @@ use super::asker::PersonAsker;
 use super::frames::{GuardLine, GuardLines};
 use super::process::GuardedCommand;
 use crate::engine::{GuardAction, GuardSession, MessageFrom, Passage};
+use crate::finding::{FindingCode, GuardDecision};
+use crate::share::{SessionShare, ShareError, ShareSetup, SharedBy};
 
 /// How large messages may be, and how long ends may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,18 @@ impl Default for ProxyLimits {
     }
 }
 
+/// Whom a guard over stdio reaches besides its client and its server.
+#[derive(Clone, Default)]
+pub struct StdioSetup {
+    /// The person who answers [`GuardAction::Question`].
+    pub asker: Option<Arc<PersonAsker>>,
+    /// The guards that share the session. Those with its name must be reachable; where they are found by their
+    /// parent and cannot be reached, a finding says so.
+    pub shared: Option<ShareSetup>,
+    /// Bounds.
+    pub limits: ProxyLimits,
+}
+
 /// Why nothing could be guarded.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
@@ -47,6 +61,9 @@ pub enum ProxyError {
         /// Why.
         error: std::io::Error,
     },
+    /// The session cannot be shared.
+    #[error("the session cannot be shared: {0}")]
+    Share(#[from] ShareError),
 }
 
 /// How a session over stdio ended.
@@ -60,13 +77,21 @@ pub struct StdioEnd {
 
 /// What both pumps share.
 struct SharedSession<O> {
-    session: Mutex<GuardSession>,
+    session: Arc<Mutex<GuardSession>>,
+    share: Option<SessionShare>,
     client: AsyncMutex<O>,
 }
 
 impl<O: AsyncWrite + Unpin> SharedSession<O> {
     fn with<T>(&self, work: impl FnOnce(&mut GuardSession) -> T) -> T {
         work(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Partners know what was learned before anybody here acts on it.
+    async fn tell_partners(&self) {
+        if let Some(share) = &self.share {
+            share.tell().await;
+        }
     }
 
     async fn tell_client(&self, bytes: &[u8], has_end: bool) -> std::io::Result<()> {
@@ -80,31 +105,41 @@ impl<O: AsyncWrite + Unpin> SharedSession<O> {
 }
 
 /// Carries messages between a client (what it writes, and where it reads) and the server that is started, until one of
-/// them ends. `asker` reaches the person who answers [`GuardAction::Question`].
+/// them ends.
 ///
 /// # Errors
 ///
-/// Returns an error when the server cannot be started.
+/// Returns an error when the server cannot be started, or the session must be shared and cannot be.
 pub async fn run_stdio<I, O>(
     command: &GuardedCommand,
     session: GuardSession,
     (input, output): (I, O),
-    asker: Option<Arc<PersonAsker>>,
-    limits: ProxyLimits,
+    StdioSetup {
+        asker,
+        shared,
+        limits,
+    }: StdioSetup,
     cancel: &CancellationToken,
 ) -> Result<StdioEnd, ProxyError>
 where
     I: AsyncRead + Unpin,
     O: AsyncWrite + Unpin + Send + 'static,
 {
+    let timeout = session.ask_timeout();
+    let server_name = session.server().to_owned();
+    let session = Arc::new(Mutex::new(session));
+    let share = match shared {
+        Some(setup) => joined(&setup, &server_name, &session).await?,
+        None => None,
+    };
     let started = command.start();
     let (mut server, server_in, server_out) = started.map_err(|error| ProxyError::Start {
         program: command.program.clone(),
         error,
     })?;
-    let timeout = session.ask_timeout();
     let shared = Arc::new(SharedSession {
-        session: Mutex::new(session),
+        session,
+        share,
         client: AsyncMutex::new(output),
     });
     let from_client = pump_client(
@@ -168,6 +203,25 @@ where
     })
 }
 
+/// Joins the guards of a session.
+async fn joined(
+    setup: &ShareSetup,
+    server: &str,
+    session: &Arc<Mutex<GuardSession>>,
+) -> Result<Option<SessionShare>, ShareError> {
+    let joined = SessionShare::join(setup, server, Arc::clone(session)).await;
+    match (joined, &setup.by) {
+        (Ok(share), _) => Ok(Some(share)),
+        (Err(error), SharedBy::Name(_)) => Err(error),
+        (Err(error), SharedBy::Parent) => {
+            let message = format!("guards of other servers cannot be reached: {error}");
+            let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+            session.note(FindingCode::SessionAlone, GuardDecision::Log, &message);
+            Ok(None)
+        }
+    }
+}
+
 /// Carries what the client says, until it ends or the server takes no more.
 async fn pump_client<I, W, O>(
     mut lines: GuardLines<I>,
@@ -191,6 +245,7 @@ async fn pump_client<I, W, O>(
                     continue;
                 };
                 let actions = shared.with(|session| session.answer(number, allowed));
+                shared.tell_partners().await;
                 if carry(actions, &mut server, &shared).await.is_err() {
                     return;
                 }
@@ -200,7 +255,9 @@ async fn pump_client<I, W, O>(
         let Some(line) = line else {
             continue;
         };
-        let actions = match judged(&shared, MessageFrom::Client, &line) {
+        let judged = judged(&shared, MessageFrom::Client, &line);
+        shared.tell_partners().await;
+        let actions = match judged {
             Judged::Pass(bytes) => {
                 if server.write_all(bytes).await.is_err() || server.flush().await.is_err() {
                     // Its own pump hears of the end, and tells the client.
@@ -271,7 +328,9 @@ where
     O: AsyncWrite + Unpin,
 {
     while let Ok(Some(line)) = lines.next().await {
-        let told = match judged(shared, MessageFrom::Server, &line) {
+        let judged = judged(shared, MessageFrom::Server, &line);
+        shared.tell_partners().await;
+        let told = match judged {
             Judged::Pass(bytes) => shared.tell_client(bytes, true).await,
             Judged::Instead(actions) => {
                 let mut told = Ok(());

@@ -1,6 +1,8 @@
 //! What the guard saw, written as it happens: a trace that `scan` reads, findings as JSON Lines and as OCSF events.
 
+mod metrics;
 mod ocsf;
+pub(crate) mod spans;
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::finding::GuardFinding;
 
+pub use metrics::{GuardMetrics, MetricsError, show_metrics};
 pub use ocsf::to_ocsf;
 
 /// Where something is written.
@@ -24,6 +27,7 @@ pub struct GuardRecorder {
     findings: Option<RecordTarget>,
     ocsf: Option<RecordTarget>,
     on_finding: Option<FindingListener>,
+    metrics: Option<Arc<GuardMetrics>>,
     clock: fn() -> jiff::Timestamp,
     /// The first thing that could not be written.
     failure: Option<std::io::Error>,
@@ -48,6 +52,7 @@ impl Default for GuardRecorder {
             findings: None,
             ocsf: None,
             on_finding: None,
+            metrics: None,
             clock: jiff::Timestamp::now,
             failure: None,
             sequence: 0,
@@ -87,6 +92,17 @@ impl GuardRecorder {
     pub fn with_listener(mut self, listener: FindingListener) -> Self {
         self.on_finding = Some(listener);
         self
+    }
+
+    /// Counts what happens.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Arc<GuardMetrics>) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    pub(crate) fn metrics(&self) -> Option<Arc<GuardMetrics>> {
+        self.metrics.clone()
     }
 
     /// Takes the time from elsewhere.
@@ -129,6 +145,9 @@ impl GuardRecorder {
     }
 
     pub(crate) fn finding(&mut self, finding: &GuardFinding) {
+        if let Some(metrics) = &self.metrics {
+            metrics.finding(finding);
+        }
         if let Some(listener) = &mut self.on_finding {
             listener(finding);
         }

@@ -16,7 +16,10 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
         found(TaintForm::Percent, &plain);
     }
     let mut left = MAX_BYTES;
-    let runs = text.split(|c: char| !is_of_run(c));
+    let runs = text.as_bytes().split(|byte| !is_of_run(*byte));
+    // What is short in whole is short in parts.
+    let runs = runs.filter(|run| run.len() >= MIN_RUN);
+    let runs = runs.filter_map(|run| str::from_utf8(run).ok());
     for run in runs.flat_map(segments) {
         if run.len() < MIN_RUN || run.len() > left {
             continue;
@@ -40,8 +43,8 @@ fn segments(run: &str) -> impl Iterator<Item = &str> {
     std::iter::once(run).chain(run.split('/').filter(move |part| *part != run))
 }
 
-fn is_of_run(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_')
+fn is_of_run(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
 /// What no text has that somebody encoded.

@@ -28,6 +28,20 @@ pub(crate) fn each(value: &Value, found: &mut dyn FnMut(Option<&str>, &str)) {
     walk(value, None, found);
 }
 
+/// The texts of a structured result, and its other values: fields that are free text, and what reads like text anywhere.
+pub(crate) fn told_apart(
+    value: &Value,
+    is_free_text: &dyn Fn(&str) -> bool,
+) -> (Vec<String>, Vec<String>) {
+    let (mut texts, mut values) = (Vec::new(), Vec::new());
+    each(value, &mut |key, text| {
+        let is_text = key.is_some_and(is_free_text) || is_prose(text);
+        let kind = if is_text { &mut texts } else { &mut values };
+        kind.push(text.to_owned());
+    });
+    (texts, values)
+}
+
 /// Whether a value reads like text, whatever its field is called: whoever may choose a name may write a sentence there.
 pub(crate) fn is_prose(value: &str) -> bool {
     value.contains(['\n', '\r'])
@@ -35,9 +49,32 @@ pub(crate) fn is_prose(value: &str) -> bool {
         || value.split_whitespace().count() > MAX_WORDS
 }
 
+/// Whether an argument is a text, not a name or a title: it has lines, is long, or ends as a sentence does.
+pub(crate) fn is_sentence(value: &str) -> bool {
+    let value = value.trim();
+    is_prose(value)
+        && (value.contains(['\n', '\r'])
+            || value.chars().count() > MAX_VALUE
+            || value.ends_with(['.', '!', '?', '…']))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::is_prose;
+    use super::{is_prose, is_sentence};
+
+    #[test]
+    fn a_title_is_no_sentence_however_many_words_it_has() {
+        for title in [
+            "Dinner at the house of the director",
+            "Lunch",
+            "1 Rue de la Paix, 75002 Paris, France",
+        ] {
+            assert!(!is_sentence(title), "{title}");
+        }
+        for text in ["We meet there at ten o'clock.", "a\nb", &"x".repeat(81)] {
+            assert!(is_sentence(text), "{text}");
+        }
+    }
 
     #[test]
     fn names_and_addresses_are_values_and_sentences_are_text() {

@@ -1,27 +1,36 @@
 //! Texts that are remembered within a budget, and found again by a whole value or by a part.
 //!
-//! Parts are found by an index of short pieces that start at every `stride` letters or digits: a part of `min_part` or
-//! more holds one of them, wherever it begins. Each piece points to the last few places where it stood, so a part that
-//! stands in many results is found in one of the latest.
+//! Whole values are found by the index of words, parts by that of short pieces ([`TextIndex`]); what an index finds is
+//! compared with the text itself.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher as _, RandomState};
 
+use hashbrown::HashMap;
 use memchr::memmem;
 
+use super::index::TextIndex;
 use super::{CALL, TaintForm, TaintHit};
 
-/// How many places of one piece are known.
-const MAX_PLACES: usize = 4;
+/// How many parts of one value are compared with what is trusted; one that has more is not excused.
+const MAX_EXCUSES: usize = 16;
 
 /// How many characters of matched words are told.
 const SHOWN: usize = 80;
 
+/// How many of the latest texts are not remembered a second time.
+const RECENT: usize = 8;
+
+/// What is held beside the letters of a text, about: a million small numbers take more than their digits.
+const BESIDE: usize = 160;
+
 #[derive(Debug)]
 struct HeldText {
-    number: u64,
     origin: String,
     /// How it was decoded from the result.
     form: TaintForm,
+    /// Whether the client said it, not a result.
+    is_own: bool,
     /// As it came.
     text: String,
     /// The same in lower case.
@@ -32,7 +41,7 @@ struct HeldText {
 
 impl HeldText {
     fn bytes(&self) -> usize {
-        self.text.len() + self.lower.len() + self.significant.len()
+        BESIDE + self.text.len() + self.lower.len() + self.significant.len()
     }
 }
 
@@ -42,13 +51,14 @@ pub(super) struct HeldTexts {
     texts: VecDeque<HeldText>,
     bytes: usize,
     budget: usize,
+    /// The number of the next text; the texts that are held have those before it.
     next: u64,
     min_part: usize,
-    stride: usize,
-    piece: usize,
-    index: HashMap<u64, Vec<(u64, u32)>>,
-    /// Places in the index, of texts that are remembered and of others.
-    places: usize,
+    index: TextIndex,
+    /// How many texts are held, by their hash.
+    known: HashMap<u64, u32>,
+    /// Nobody who writes texts knows it, so none can pass for another.
+    seed: RandomState,
     has_forgotten: bool,
 }
 
@@ -62,7 +72,6 @@ impl TaintHit {
 
 impl HeldTexts {
     pub(super) fn new(budget: usize, min_part: usize) -> Self {
-        let stride = (min_part / 2).max(1);
         Self {
             texts: VecDeque::new(),
             bytes: 0,
@@ -70,10 +79,9 @@ impl HeldTexts {
             budget: budget.saturating_mul(3),
             next: 0,
             min_part,
-            stride,
-            piece: min_part - stride + 1,
-            index: HashMap::new(),
-            places: 0,
+            index: TextIndex::new(min_part),
+            known: HashMap::new(),
+            seed: RandomState::new(),
             has_forgotten: false,
         }
     }
@@ -94,10 +102,34 @@ impl HeldTexts {
         self.bytes
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    pub(super) fn places(&self) -> usize {
+        self.index.places()
+    }
+
+    /// Whether a text is one of the latest.
+    pub(super) fn is_recent(&self, text: &str) -> bool {
+        let latest = self.texts.iter().rev().take(RECENT);
+        latest.into_iter().any(|held| held.text == text)
+    }
+
+    /// Whether a text is held.
+    pub(super) fn holds(&self, text: &str) -> bool {
+        self.known.contains_key(&self.seed.hash_one(text))
+    }
+
+    /// Every text with its origin and how it was decoded, from the oldest.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&str, TaintForm, &str)> {
+        let texts = self.texts.iter();
+        texts.map(|held| (held.origin.as_str(), held.form, held.text.as_str()))
+    }
+
     /// Remembers a text. Returns whether all of it fits.
     pub(super) fn add(&mut self, origin: &str, form: TaintForm, text: &str) -> bool {
-        let known = self.texts.iter().rev().take(8);
-        if text.trim().is_empty() || known.into_iter().any(|held| held.text == text) {
+        if text.trim().is_empty() || self.is_recent(text) {
             return true;
         }
         let mut end = text.len().min(self.budget / 3);
@@ -108,61 +140,51 @@ impl HeldTexts {
         self.has_forgotten |= !whole;
         let text = &text[..end];
         let held = HeldText {
-            number: self.next,
             origin: origin.to_owned(),
             form,
+            is_own: origin == CALL,
             text: text.to_owned(),
             lower: text.to_lowercase(),
             significant: significant(text),
         };
+        let number = short(self.next);
         self.next += 1;
         self.bytes += held.bytes();
-        self.learn(&held);
+        self.index.add(number, &held.lower, &held.significant);
+        *self.known.entry(self.seed.hash_one(text)).or_default() += 1;
         self.texts.push_back(held);
-        while self.bytes > self.budget
-            && self.texts.len() > 1
-            && let Some(oldest) = self.texts.pop_front()
-        {
-            self.bytes -= oldest.bytes();
-            self.has_forgotten = true;
-        }
-        // Places of texts that are forgotten go in one sweep, not one by one.
-        if self.places > 1024 && self.places > 2 * self.bytes / self.stride {
-            self.sweep();
+        while self.bytes > self.budget && self.texts.len() > 1 {
+            self.forget_oldest();
         }
         whole
     }
 
-    fn learn(&mut self, held: &HeldText) {
-        let bytes = held.significant.as_bytes();
-        let mut at = 0;
-        while let Some(piece) = bytes.get(at..at + self.piece) {
-            let places = self.index.entry(hash(piece)).or_default();
-            if places.len() >= MAX_PLACES {
-                places.remove(0);
-                self.places -= 1;
+    fn forget_oldest(&mut self) {
+        let number = self.oldest();
+        let Some(oldest) = self.texts.pop_front() else {
+            return;
+        };
+        self.bytes -= oldest.bytes();
+        self.has_forgotten = true;
+        self.index
+            .remove(number, &oldest.lower, &oldest.significant);
+        let hash = self.seed.hash_one(oldest.text.as_str());
+        if let Some(count) = self.known.get_mut(&hash) {
+            *count -= 1;
+            if *count == 0 {
+                self.known.remove(&hash);
             }
-            if let Ok(place) = u32::try_from(at) {
-                places.push((held.number, place));
-                self.places += 1;
-            }
-            at += self.stride;
         }
     }
 
-    fn sweep(&mut self) {
-        let oldest = self.texts.front().map_or(self.next, |held| held.number);
-        self.index.retain(|_, places| {
-            places.retain(|(number, _)| *number >= oldest);
-            !places.is_empty()
-        });
-        self.places = self.index.values().map(Vec::len).sum();
+    /// The number of the oldest text.
+    fn oldest(&self) -> u32 {
+        short(self.next - self.texts.len() as u64)
     }
 
-    fn held(&self, number: u64) -> Option<&HeldText> {
-        let oldest = self.texts.front()?.number;
-        self.texts
-            .get(usize::try_from(number.checked_sub(oldest)?).ok()?)
+    fn held(&self, number: u32) -> Option<&HeldText> {
+        let at = number.wrapping_sub(self.oldest());
+        self.texts.get(usize::try_from(at).ok()?)
     }
 
     /// A whole value that stands in a text as a word or words of its own.
@@ -177,43 +199,44 @@ impl HeldTexts {
         counts: &dyn Fn(&HeldText) -> bool,
     ) -> Option<TaintHit> {
         let value = value.trim();
-        if value.chars().filter(|c| c.is_alphanumeric()).count() < min_value {
+        if self.texts.is_empty()
+            || value.chars().filter(|c| c.is_alphanumeric()).count() < min_value
+        {
             return None;
         }
         let lower = value.to_lowercase();
+        // A text with the value has each of its words.
+        let numbers = self.index.with_all(&lower)?;
         let finder = memmem::Finder::new(lower.as_bytes());
-        let exact = memmem::Finder::new(value.as_bytes());
-        self.texts
-            .iter()
-            .rev()
-            .filter(|held| counts(held))
-            .find_map(|held| {
-                let mut places = finder.find_iter(held.lower.as_bytes());
-                places.find(|at| stands_alone(&held.lower, *at, lower.len()))?;
-                let form = match held.form {
-                    TaintForm::Verbatim if exact.find(held.text.as_bytes()).is_some() => {
-                        TaintForm::Verbatim
-                    }
-                    TaintForm::Verbatim => TaintForm::CaseFolded,
-                    other => other,
-                };
-                Some(hit(held, form, value))
-            })
+        let texts = numbers.rev().filter_map(|number| self.held(number));
+        texts.filter(|held| counts(held)).find_map(|held| {
+            let mut places = finder.find_iter(held.lower.as_bytes());
+            places.find(|at| stands_alone(&held.lower, *at, lower.len()))?;
+            let form = match held.form {
+                TaintForm::Verbatim if held.text.contains(value) => TaintForm::Verbatim,
+                TaintForm::Verbatim => TaintForm::CaseFolded,
+                other => other,
+            };
+            Some(hit(held, form, value))
+        })
     }
 
     /// Whether a result has a whole value; what the client said does not count.
     pub(super) fn whole_of_result(&self, value: &str) -> bool {
-        let counts = |held: &HeldText| held.origin != CALL;
-        self.whole_where(value, 1, &counts).is_some()
+        self.whole_where(value, 1, &|held| !held.is_own).is_some()
     }
 
-    /// A part of a value that stands in a text.
-    pub(super) fn part(&self, value: &str) -> Option<TaintHit> {
-        self.part_over(&[value]).map(|(_, hit)| hit)
+    /// A part of a value that stands in a text, other than those that are excused.
+    pub(super) fn part(&self, value: &str, is_excused: &dyn Fn(&str) -> bool) -> Option<TaintHit> {
+        self.part_over(&[value], is_excused).map(|(_, hit)| hit)
     }
 
     /// A part of values that follow each other, and the value in which it begins.
-    pub(super) fn part_over(&self, values: &[&str]) -> Option<(usize, TaintHit)> {
+    pub(super) fn part_over(
+        &self,
+        values: &[&str],
+        is_excused: &dyn Fn(&str) -> bool,
+    ) -> Option<(usize, TaintHit)> {
         let mut all = String::new();
         let mut starts = Vec::with_capacity(values.len());
         for value in values {
@@ -224,20 +247,25 @@ impl HeldTexts {
             return None;
         }
         let bytes = all.as_bytes();
-        for at in 0..=bytes.len().checked_sub(self.piece)? {
-            let piece = &bytes[at..at + self.piece];
-            let Some(places) = self.index.get(&hash(piece)) else {
-                continue;
-            };
-            for (number, place) in places.iter().rev() {
-                let (Some(held), Ok(place)) = (self.held(*number), usize::try_from(*place)) else {
+        // How far the text is excused. Longer ones are not compared again and again with what is trusted.
+        let (mut excused, mut asked) = (0..0, 0);
+        let length = self.index.piece();
+        for at in 0..=bytes.len().checked_sub(length)? {
+            for (number, place) in self.index.places_of(&bytes[at..at + length]) {
+                let (Some(held), Ok(place)) = (self.held(number), usize::try_from(place)) else {
                     continue;
                 };
                 let other = held.significant.as_bytes();
-                let (from, to) = extend(bytes, at, other, place, self.piece);
-                if to - from >= self.min_part {
-                    let first = starts.partition_point(|start| *start <= from) - 1;
+                let (from, to) = extend(bytes, at, other, place, length);
+                let is_known = excused.start <= from && to <= excused.end;
+                if to - from >= self.min_part && !is_known {
                     let words = String::from_utf8_lossy(&bytes[from..to]);
+                    asked += 1;
+                    if asked <= MAX_EXCUSES && is_excused(&words) {
+                        excused = from..to;
+                        continue;
+                    }
+                    let first = starts.partition_point(|start| *start <= from) - 1;
                     let form = match held.form {
                         TaintForm::Verbatim => TaintForm::Part,
                         other => other,
@@ -297,11 +325,18 @@ fn significant(text: &str) -> String {
 }
 
 fn push_significant(text: &str, out: &mut String) {
-    let letters = text.chars().filter(|c| c.is_alphanumeric());
-    out.extend(letters.flat_map(char::to_lowercase));
+    for c in text.chars() {
+        if c.is_ascii() {
+            if c.is_ascii_alphanumeric() {
+                out.push(c.to_ascii_lowercase());
+            }
+        } else if c.is_alphanumeric() {
+            out.extend(c.to_lowercase());
+        }
+    }
 }
 
-/// FNV-1a: pieces are short, and a collision only costs a comparison.
-fn hash(piece: &[u8]) -> u64 {
-    proofhouse_wire::fnv::hash_64(piece.iter().copied())
+/// The number of a text in the index. It begins again after four thousand million texts, of which far fewer are held.
+fn short(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
 }

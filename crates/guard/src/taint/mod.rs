@@ -7,15 +7,19 @@
 mod decode;
 pub(crate) mod fields;
 mod held;
+mod index;
 mod values;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::share::SharedFact;
 use held::HeldTexts;
 use values::KnownValues;
 
 /// What the results of a tool are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TaintLabel {
     /// Others can write into them.
     Untrusted,
@@ -132,8 +136,23 @@ pub struct CallTaint {
     pub secret: Vec<TaintHit>,
     /// The arguments whose values stood in no result before they were first used: the user named them, or the model did.
     pub named: Vec<String>,
+    /// The other arguments: a result had their values before anybody used or approved them.
+    pub unnamed: Vec<String>,
     /// Whether everything could be looked at: no result was forgotten, no argument is too long.
     pub is_complete: bool,
+}
+
+/// What values that are followed take up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TaintFootprint {
+    /// Bytes of texts and values, with what is held beside each.
+    pub bytes: usize,
+    /// Texts of results.
+    pub texts: usize,
+    /// Places in the index of their parts.
+    pub places: usize,
+    /// Whole values.
+    pub values: usize,
 }
 
 /// Remembers results.
@@ -147,6 +166,8 @@ pub struct TaintTracker {
     values: KnownValues,
     /// Whole values that were used before any result had them.
     named: KnownValues,
+    /// Whole values that somebody approved.
+    approved: KnownValues,
 }
 
 impl TaintTracker {
@@ -171,25 +192,97 @@ impl TaintTracker {
             trusted: held(),
             values: KnownValues::new(limits.budget),
             named: KnownValues::new(limits.budget),
+            approved: KnownValues::new(limits.budget),
         }
     }
 
     /// Remembers the texts below a value. Returns whether all of them fit.
     pub fn remember(&mut self, label: TaintLabel, origin: &str, value: &Value) -> bool {
-        let held = match label {
+        let held = self.texts_of(label);
+        let mut all = true;
+        each_text(value, &mut |_, text| {
+            all &= remember_text(held, origin, text);
+        });
+        all
+    }
+
+    fn texts_of(&mut self, label: TaintLabel) -> &mut HeldTexts {
+        match label {
             TaintLabel::Untrusted => &mut self.untrusted,
             TaintLabel::Secret => &mut self.secret,
             TaintLabel::Trusted => &mut self.trusted,
-        };
-        let mut all = true;
-        each_text(value, &mut |_, text| {
-            all &= held.add(origin, TaintForm::Verbatim, text);
-            decode::each(text, &mut |form, plain| {
-                // What is decoded from it is a convenience of the one who looks; it may be forgotten.
-                held.add(origin, form, plain);
-            });
+        }
+    }
+
+    /// Takes in what the guard of another server learned. What is known already is not learned again.
+    pub(crate) fn learn(&mut self, fact: &SharedFact) {
+        match fact {
+            SharedFact::Texts {
+                label,
+                origin,
+                texts,
+            } => {
+                let held = self.texts_of(*label);
+                for text in texts {
+                    if !held.holds(text) {
+                        remember_text(held, origin, text);
+                    }
+                }
+            }
+            SharedFact::Values { values } => values.iter().for_each(|value| self.values.add(value)),
+            SharedFact::Named { values } => {
+                for value in values {
+                    self.named.add(value);
+                    if !self.trusted.holds(value) {
+                        self.trusted.add(CALL, TaintForm::Verbatim, value);
+                    }
+                }
+            }
+            SharedFact::Approved { values } => {
+                values.iter().for_each(|value| self.approved.add(value));
+            }
+            SharedFact::Tools { .. } => {}
+        }
+    }
+
+    /// Everything that is remembered, for the guard of another server.
+    pub(crate) fn facts(&self) -> Vec<SharedFact> {
+        let mut facts = Vec::new();
+        for (label, held) in [
+            (TaintLabel::Untrusted, &self.untrusted),
+            (TaintLabel::Secret, &self.secret),
+            (TaintLabel::Trusted, &self.trusted),
+        ] {
+            for (of, form, text) in held.each() {
+                // What was decoded is decoded there, too, and what calls said is named.
+                if form != TaintForm::Verbatim || of == CALL {
+                    continue;
+                }
+                match facts.last_mut() {
+                    Some(SharedFact::Texts {
+                        label: same,
+                        origin,
+                        texts,
+                    }) if *same == label && origin == of => texts.push(text.to_owned()),
+                    _ => facts.push(SharedFact::Texts {
+                        label,
+                        origin: of.to_owned(),
+                        texts: vec![text.to_owned()],
+                    }),
+                }
+            }
+        }
+        let known = |values: &KnownValues| values.each().map(str::to_owned).collect();
+        facts.push(SharedFact::Values {
+            values: known(&self.values),
         });
-        all
+        facts.push(SharedFact::Named {
+            values: known(&self.named),
+        });
+        facts.push(SharedFact::Approved {
+            values: known(&self.approved),
+        });
+        facts
     }
 
     /// Remembers a structured result of which only some fields are free text: those count as the label says, and so does
@@ -201,22 +294,21 @@ impl TaintTracker {
         value: &Value,
         is_free_text: &dyn Fn(&str) -> bool,
     ) -> bool {
-        let mut texts = Vec::new();
-        let values = &mut self.values;
-        fields::each(value, &mut |key, text| {
-            if key.is_some_and(is_free_text) || fields::is_prose(text) {
-                texts.push(Value::from(text));
-            } else {
-                values.add(text);
-            }
-        });
-        self.remember(label, origin, &Value::Array(texts))
+        let (texts, values) = fields::told_apart(value, is_free_text);
+        values.iter().for_each(|value| self.values.add(value));
+        let held = self.texts_of(label);
+        let mut all = true;
+        for text in &texts {
+            all &= remember_text(held, origin, text);
+        }
+        all
     }
 
     /// Remembers those arguments of a call as trusted that came from nowhere: the model or its user knew them before any
-    /// result said them.
-    pub fn remember_own(&mut self, arguments: &Value, taint: &CallTaint) {
+    /// result said them. Returns their values.
+    pub fn remember_own(&mut self, arguments: &Value, taint: &CallTaint) -> Vec<String> {
         let (trusted, named) = (&mut self.trusted, &mut self.named);
+        let mut own = Vec::new();
         each_text(arguments, &mut |path, text| {
             // What came from a result is known from there.
             if !taint.named.iter().any(|known| known == path) {
@@ -230,19 +322,25 @@ impl TaintTracker {
             if !is_split && !is_tainted(&taint.untrusted) && !is_tainted(&taint.secret) {
                 named.add(text);
                 trusted.add(CALL, TaintForm::Verbatim, text);
+                own.push(text.to_owned());
             }
         });
+        own
     }
 
-    /// Trusts the values of hits from now on, as a whole: somebody approved them. What else such a value says was not
-    /// what the question was about.
-    pub fn approve(&mut self, arguments: &Value, hits: &[TaintHit]) {
-        let values = &mut self.values;
+    /// Trusts the values of a call that came from results from now on, as a whole: somebody approved them. What else such a
+    /// value says was not what the question was about. Returns them.
+    pub fn approve(&mut self, arguments: &Value, taint: &CallTaint) -> Vec<String> {
+        let approved = &mut self.approved;
+        let mut values = Vec::new();
         each_text(arguments, &mut |path, text| {
-            if hits.iter().any(|hit| hit.path == path) {
-                values.add(text);
+            let is_hit = taint.untrusted.iter().any(|hit| hit.path == path);
+            if is_hit || taint.unnamed.iter().any(|unnamed| unnamed == path) {
+                approved.add(text);
+                values.push(text.to_owned());
             }
         });
+        values
     }
 
     /// Whether anything of a label was seen.
@@ -255,10 +353,18 @@ impl TaintTracker {
         }
     }
 
-    /// Bytes that are remembered, of all labels.
+    /// What is held in memory.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.untrusted.bytes() + self.secret.bytes() + self.trusted.bytes()
+    pub fn footprint(&self) -> TaintFootprint {
+        let texts = [&self.untrusted, &self.secret, &self.trusted];
+        let values = [&self.values, &self.named, &self.approved];
+        TaintFootprint {
+            bytes: texts.iter().map(|held| held.bytes()).sum::<usize>()
+                + values.iter().map(|known| known.bytes()).sum::<usize>(),
+            texts: texts.iter().map(|held| held.len()).sum(),
+            places: texts.iter().map(|held| held.places()).sum(),
+            values: values.iter().map(|known| known.len()).sum(),
+        }
     }
 
     /// Where the arguments of a call came from.
@@ -277,8 +383,13 @@ impl TaintTracker {
             }
         });
         taint.is_complete &= bytes <= MAX_ARGUMENT_BYTES;
-        let named = leaves.iter().filter(|(_, text)| self.is_named(text));
-        taint.named = named.map(|(path, _)| path.clone()).collect();
+        for (path, text) in &leaves {
+            if self.is_named(text) {
+                taint.named.push(path.clone());
+            } else if !self.approved.has(text) {
+                taint.unnamed.push(path.clone());
+            }
+        }
         taint.untrusted = self.hits(&self.untrusted, &leaves, true);
         taint.secret = self.hits(&self.secret, &leaves, false);
         taint
@@ -294,9 +405,14 @@ impl TaintTracker {
                 || self.trusted.whole_of_result(value))
     }
 
+    /// Whether a whole value is the user's own, approved, or that of a field that is no free text.
+    fn is_known(&self, value: &str) -> bool {
+        self.values.has(value) || self.named.has(value) || self.approved.has(value)
+    }
+
     /// Whether a trusted result, the user or somebody who approved it has these words, too.
     fn is_excused(&self, words: &str) -> bool {
-        if self.values.has(words) || self.named.has(words) {
+        if self.is_known(words) {
             return true;
         }
         // A few letters stand in many longer words.
@@ -320,14 +436,18 @@ impl TaintTracker {
         let excused = |words: &str| is_excused && self.is_excused(words);
         let mut found: Vec<TaintHit> = Vec::new();
         for (path, text) in leaves {
-            if is_excused && (self.values.has(text) || self.named.has(text)) {
+            if is_excused && self.is_known(text) {
                 continue;
             }
             let mut hit = held
                 .whole(text, self.limits.min_value)
-                .or_else(|| held.part(text));
+                .filter(|_| !excused(text))
+                .or_else(|| held.part(text, &excused));
             if hit.is_none() {
-                let named = names(text).find_map(|name| held.whole(name, self.limits.min_value));
+                let named = names(text).find_map(|name| {
+                    let hit = held.whole(name, self.limits.min_value)?;
+                    (!excused(name)).then_some(hit)
+                });
                 hit = named.map(|hit| TaintHit {
                     form: TaintForm::Part,
                     ..hit
@@ -337,7 +457,9 @@ impl TaintTracker {
                 decode::each(text, &mut |form, plain| {
                     if hit.is_none() {
                         let whole = held.whole(plain, self.limits.min_value);
-                        hit = whole.or_else(|| held.part(plain));
+                        hit = whole
+                            .filter(|_| !excused(plain))
+                            .or_else(|| held.part(plain, &excused));
                         if let Some(hit) = &mut hit {
                             hit.form = form;
                         }
@@ -353,7 +475,7 @@ impl TaintTracker {
                 })
             });
             match (hit, address) {
-                (Some(hit), address) if !excused(&hit.words) && !excused(text) => {
+                (Some(hit), address) if !excused(text) => {
                     let is_address = address.is_some();
                     found.push(TaintHit { is_address, ..hit }.at(path));
                 }
@@ -362,10 +484,30 @@ impl TaintTracker {
             }
         }
         if found.is_empty() && leaves.len() > 1 {
-            found.extend(split(held, leaves).filter(|hit| !excused(&hit.words)));
+            found.extend(split(held, leaves, &excused));
         }
         found
     }
+}
+
+/// Remembers a text and what hides in it. Returns whether all of it fits.
+fn remember_text(held: &mut HeldTexts, origin: &str, text: &str) -> bool {
+    if held.is_recent(text) {
+        return true;
+    }
+    let all = held.add(origin, TaintForm::Verbatim, text);
+    decode::each(text, &mut |form, plain| {
+        // What is decoded from it is a convenience of the one who looks; it may be forgotten.
+        held.add(origin, form, plain);
+    });
+    all
+}
+
+/// The texts and numbers below a value.
+pub(crate) fn texts_below(value: &Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    each_text(value, &mut |_, text| texts.push(text.to_owned()));
+    texts
 }
 
 /// The parts of a text that may be a name, an address or a number.
@@ -373,6 +515,11 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '@' | '.' | '-' | '_' | '+');
     text.split(move |c| !is_part(c))
         .map(|word| word.trim_matches('.'))
+}
+
+/// What hides in a text: runs of base64 and hex in it, and its percent escapes.
+pub(crate) fn decoded(text: &str, found: &mut dyn FnMut(&str)) {
+    decode::each(text, &mut |_, plain| found(plain));
 }
 
 /// Mail addresses and hosts.
@@ -395,9 +542,13 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A value that is spread over arguments that follow each other.
-fn split(held: &HeldTexts, leaves: &[(String, String)]) -> Option<TaintHit> {
+fn split(
+    held: &HeldTexts,
+    leaves: &[(String, String)],
+    is_excused: &dyn Fn(&str) -> bool,
+) -> Option<TaintHit> {
     let texts: Vec<&str> = leaves.iter().map(|(_, text)| text.as_str()).collect();
-    let (first, mut hit) = held.part_over(&texts)?;
+    let (first, mut hit) = held.part_over(&texts, is_excused)?;
     hit.form = TaintForm::Split;
     Some(hit.at(&leaves[first].0))
 }

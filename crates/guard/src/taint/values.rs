@@ -16,29 +16,46 @@ impl KnownValues {
             values: HashSet::new(),
             order: VecDeque::new(),
             bytes: 0,
-            // Every value is held twice.
-            budget: budget / 2,
+            budget,
         }
     }
 
     pub(super) fn add(&mut self, value: &str) {
         let value = plain(value);
-        if value.is_empty() || value.len() > self.budget || !self.values.insert(value.clone()) {
+        if value.is_empty() || size(&value) > self.budget || !self.values.insert(value.clone()) {
             return;
         }
-        self.bytes += value.len();
+        self.bytes += size(&value);
         self.order.push_back(value);
         while self.bytes > self.budget
             && let Some(oldest) = self.order.pop_front()
         {
-            self.bytes -= oldest.len();
+            self.bytes -= size(&oldest);
             self.values.remove(&oldest);
         }
+    }
+
+    /// Every value, from the oldest.
+    pub(super) fn each(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().map(String::as_str)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
     }
 
     pub(super) fn has(&self, value: &str) -> bool {
         self.values.contains(&plain(value))
     }
+}
+
+/// What a value takes up, about: it is held twice.
+fn size(value: &str) -> usize {
+    2 * (value.len() + size_of::<String>())
 }
 
 fn plain(value: &str) -> String {
@@ -51,7 +68,7 @@ mod tests {
 
     #[test]
     fn whole_values_are_known_and_the_oldest_are_forgotten() {
-        let mut known = KnownValues::new(20);
+        let mut known = KnownValues::new(2 * (2 * size_of::<String>() + 8));
         for value in ["Alice", "bob", "carol"] {
             known.add(value);
         }

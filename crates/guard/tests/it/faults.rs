@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proofhouse_guard::engine::{AskRoute, GuardSession, GuardSetup};
 use proofhouse_guard::policy::Policy;
-use proofhouse_guard::proxy::{GuardedCommand, ProxyLimits, StdioEnd, run_stdio};
+use proofhouse_guard::proxy::{GuardedCommand, ProxyLimits, StdioEnd, StdioSetup, run_stdio};
 use proofhouse_guard::{FindingCode, GuardFinding};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
@@ -49,8 +49,10 @@ fn start(script: &str, policy: Policy, limits: ProxyLimits) -> Running {
             &command,
             session,
             (guard_input, guard_output),
-            None,
-            limits,
+            StdioSetup {
+                limits,
+                ..StdioSetup::default()
+            },
             &token,
         )
         .await
@@ -365,8 +367,7 @@ async fn a_server_that_cannot_be_started_is_an_error() {
         &command,
         session,
         (tokio::io::empty(), tokio::io::sink()),
-        None,
-        ProxyLimits::default(),
+        StdioSetup::default(),
         &cancel,
     )
     .await;

@@ -42,7 +42,7 @@ impl Handler for Upstream {
             request.headers.clone(),
             body.clone(),
         ));
-        if request.path.starts_with("/.well-known/") {
+        if request.path.starts_with("/.well-known/") || request.path == "/custom/meta.json" {
             let host = request.header("host").unwrap();
             return Reply::json(StatusCode::OK, json!({"resource": format!("http://{host}/mcp"), "authorization_servers": ["https://login.example"]}).to_string());
         }
@@ -64,6 +64,10 @@ impl Handler for Upstream {
             "html" => Reply::empty(StatusCode::OK).with_header("content-type", "text/html").with_body(ReplyBody::Whole("<p>".into())),
             "zip" => Reply::json(StatusCode::OK, text("x")).with_header("content-encoding", "gzip"),
             "other" => Reply::json(StatusCode::OK, json!({"jsonrpc": "2.0", "id": "not yours", "result": {}}).to_string()),
+            "login_elsewhere" => Reply::empty(StatusCode::UNAUTHORIZED).with_header(
+                "www-authenticate",
+                &format!("Bearer realm=\"x\", resource_metadata=\"http://{}/custom/meta.json\"", request.header("host").unwrap()),
+            ),
             "login" => Reply::empty(StatusCode::UNAUTHORIZED).with_header(
                 "www-authenticate",
                 &format!("Bearer resource_metadata=\"http://{}/.well-known/oauth-protected-resource/mcp\"", request.header("host").unwrap()),
@@ -346,6 +350,29 @@ async fn clients_find_the_documents_for_signing_in_through_the_guard() {
         document,
         json!({"resource": format!("http://{}/mcp", setup.address), "authorization_servers": ["https://login.example"]})
     );
+}
+
+#[tokio::test]
+async fn a_document_for_signing_in_is_reachable_where_the_server_says_it_is() {
+    let setup = start(flow("block"), None).await;
+    let path = "/custom/meta.json";
+    let early = setup.send(path, &[], "").await;
+    assert_eq!(early.status, StatusCode::NOT_FOUND, "nobody named it yet");
+    let call = call("login_elsewhere", &json!({}));
+    let response = setup.send("/mcp", &[], &call).await;
+    let own = format!(
+        "Bearer realm=\"x\", resource_metadata=\"http://{}{path}\"",
+        setup.address
+    );
+    assert_eq!(response.header("www-authenticate"), Some(own.as_str()));
+    let document = setup.send(path, &[], "").await;
+    let document: Value = serde_json::from_slice(&document.bytes().await.unwrap()).unwrap();
+    assert_eq!(
+        document["resource"],
+        format!("http://{}/mcp", setup.address)
+    );
+    let other = setup.send("/custom/other.json", &[], "").await;
+    assert_eq!(other.status, StatusCode::NOT_FOUND);
 }
 
 /// What is asked, kept.

@@ -27,7 +27,7 @@ const OTHER: &str =
 
 fn indicators(directory: &Path, enforce: Option<(&str, &str)>) -> IndicatorPolicy {
     std::fs::write(directory.join("attack.yaml"), DOCUMENT).unwrap();
-    let mut text = "policy: 1\nindicators:\n  documents: [attack.yaml]\n".to_owned();
+    let mut text = "policy: 1\nindicators:\n  pack: false\n  documents: [attack.yaml]\n".to_owned();
     if let Some((indicator, control)) = enforce {
         std::fs::write(directory.join("control.jsonl"), format!("{control}\n")).unwrap();
         text.push_str(&format!(

@@ -93,11 +93,48 @@ fn names_of_servers_cannot_write_into_the_draft() {
         &json!({"\"": "a b c d e f"}),
     );
     let policy = drafted(&learned);
-    assert_eq!(policy.rules.len(), 1);
+    assert_eq!(policy.rules.len(), 2);
     assert_eq!(policy.tools[0].tools, [name]);
 }
 
 #[test]
 fn nothing_seen_is_a_policy_without_tools() {
     assert!(drafted(&LearnedSessions::default()).tools.is_empty());
+}
+
+#[test]
+fn titles_decide_where_nothing_else_does() {
+    let title = "Dinner at the house of the director";
+    let drafted_from = |guests: &Value| {
+        let mut learned = LearnedSessions::default();
+        let arguments = json!({"title": title, "guests": guests, "note": "We shall all be there.", "day": "2024-05-19"});
+        call(&mut learned, "create_event", &arguments, &json!("done"));
+        let policy = drafted(&learned);
+        label(&policy, "create_event").decides.clone()
+    };
+    assert_eq!(drafted_from(&json!(["bob@work.example"])), ["guests"]);
+    assert_eq!(drafted_from(&json!(null)), ["guests", "title"]);
+}
+
+#[test]
+fn what_costs_money_or_cannot_be_undone_is_binding() {
+    let mut learned = LearnedSessions::default();
+    call(
+        &mut learned,
+        "reserve_hotel",
+        &json!({"hotel": "Sea View"}),
+        &json!("done"),
+    );
+    call(
+        &mut learned,
+        "create_note",
+        &json!({"name": "x"}),
+        &json!("done"),
+    );
+    let policy = drafted(&learned);
+    assert_eq!(
+        label(&policy, "reserve_hotel").effects,
+        ["reserve", "binding"]
+    );
+    assert_eq!(label(&policy, "create_note").effects, ["create"]);
 }

@@ -1,6 +1,7 @@
 //! Results and other words of the server: redacted, withheld, unasked, malformed, in batches.
 
 use proofhouse_guard::engine::{GuardAction, MessageFrom, Passage};
+use proofhouse_guard::policy::Policy;
 use proofhouse_guard::{FindingCode, GuardDecision};
 use serde_json::{Value, json};
 
@@ -26,6 +27,32 @@ fn a_result_is_redacted_or_withheld_by_rule() {
         .map(|finding| finding.decision)
         .collect();
     assert_eq!(decisions, [GuardDecision::Redact, GuardDecision::Block]);
+}
+
+#[test]
+fn the_stock_policy_takes_remote_images_out_of_what_others_write() {
+    let mut tried = Tried::new(Policy::stock(), None);
+    for (text, expected) in [
+        (
+            "Five days. ![status](https://collector.example/x?d=1) Bye.",
+            "Five days. [redacted] Bye.",
+        ),
+        (
+            "A <img alt=\"\" src='https://collector.example/x'> B",
+            "A [redacted] B",
+        ),
+        (
+            "See [the page](https://work.example/a) and ![here](a.png).",
+            "See [the page](https://work.example/a) and ![here](a.png).",
+        ),
+    ] {
+        let answer = tried.called("search_help", text);
+        assert_eq!(answer["result"]["content"][0]["text"], expected);
+    }
+    // A file that is read may be written again.
+    let text = "![status](https://collector.example/x)";
+    let answer = tried.called("read_file", text);
+    assert_eq!(answer["result"]["content"][0]["text"], text);
 }
 
 #[test]
