@@ -5,9 +5,10 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use proofhouse_oatf::serialize;
+use proofhouse_oatf::{load, serialize};
+use serde::{Deserialize, Serialize};
 
-use crate::document::{CampaignDocument, twin_name};
+use crate::document::{CampaignDocument, DocumentError, TwinError, twin_name};
 use crate::run::file_name;
 use crate::store::sweep;
 
@@ -41,24 +42,105 @@ pub(crate) fn keep(directory: &Path, document: &CampaignDocument) -> Result<Stri
     };
     std::fs::create_dir_all(&place).map_err(failed(&place))?;
     sweep(&place, UNFINISHED);
-    let twin = twin_name(&document.attack.document);
-    let own = match twin.as_deref() {
+    let kept = KeptDocument::of(document);
+    let own = match kept.twin.as_ref().map(|(name, _)| name.as_str()) {
         Some("document.yaml") => "attack.yaml",
         _ => "document.yaml",
     };
-    let mut files = vec![(own, serialize(&document.attack.document))];
-    if let (Some(name), Some(twin)) = (&twin, &document.twin) {
-        // It is judged by the indicators of the attack, which would not be valid under its own id.
-        let mut twin = twin.document.clone();
-        twin.attack.indicators = None;
-        twin.attack.correlation = None;
-        files.push((name, serialize(&twin)));
-    }
+    let twin = kept.twin.as_ref();
+    let twin = twin.map(|(name, text)| (name.as_str(), text.as_str()));
+    let files = std::iter::once((own, kept.attack.as_str())).chain(twin);
     for (name, text) in files {
         let path = place.join(name);
-        write(&place, &path, &text).map_err(failed(&path))?;
+        write(&place, &path, text).map_err(failed(&path))?;
     }
     Ok(format!("{folder}/{own}"))
+}
+
+/// A document as it was run, as texts from which it can be made again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptDocument {
+    /// The file that it came from.
+    pub path: String,
+    /// Whether it is one of the library that the program carries.
+    pub shipped: bool,
+    /// What the user says, where the document does not define it.
+    pub prompt: Option<String>,
+    /// The attack.
+    pub attack: String,
+    /// Its twin, with the name by which the attack knows it.
+    pub twin: Option<(String, String)>,
+}
+
+/// Why a kept document cannot be made again.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptDocumentError {
+    /// A text is no document.
+    #[error("{path}: the kept text is no document: {reason}")]
+    Text {
+        /// The file that it came from.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It cannot be part of a campaign.
+    #[error("{path}: {error}")]
+    Document {
+        /// The file that it came from.
+        path: String,
+        /// Why not.
+        error: DocumentError,
+    },
+}
+
+impl KeptDocument {
+    /// The texts of a document.
+    #[must_use]
+    pub fn of(document: &CampaignDocument) -> Self {
+        let name = twin_name(&document.attack.document);
+        let twin = name.zip(document.twin.as_ref()).map(|(name, twin)| {
+            // It is judged by the indicators of the attack, which would not be valid under its own id.
+            let mut twin = twin.document.clone();
+            twin.attack.indicators = None;
+            twin.attack.correlation = None;
+            (name, serialize(&twin))
+        });
+        Self {
+            path: document.info.path.clone(),
+            shipped: document.info.shipped,
+            prompt: document.info.prompt.clone(),
+            attack: serialize(&document.attack.document),
+            twin,
+        }
+    }
+
+    /// The document that was run.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when this program cannot read the texts.
+    pub fn open(&self) -> Result<CampaignDocument, KeptDocumentError> {
+        let read = |text: &str| match load(text) {
+            Ok(loaded) => Ok(loaded.document),
+            Err(errors) => Err(KeptDocumentError::Text {
+                path: self.path.clone(),
+                reason: errors.first().map(ToString::to_string).unwrap_or_default(),
+            }),
+        };
+        let attack = read(&self.attack)?;
+        let twin = self.twin.as_ref().map(|(_, text)| read(text)).transpose()?;
+        let prompt = self.prompt.as_deref();
+        let made = CampaignDocument::new(&self.path, attack, prompt, |_| {
+            twin.ok_or(TwinError::NoFile)
+        });
+        let mut made = made.map_err(|error| KeptDocumentError::Document {
+            path: self.path.clone(),
+            error,
+        })?;
+        made.info.shipped = self.shipped;
+        Ok(made)
+    }
 }
 
 /// Writes a file in one step.
@@ -74,7 +156,6 @@ fn write(directory: &Path, path: &Path, text: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proofhouse_oatf::load;
 
     fn text(id: &str, ours: &str) -> String {
         format!(
@@ -117,6 +198,18 @@ attack:
             assert_eq!(again.info.digest, made.info.digest);
             assert_eq!(again.attack.prompts, made.attack.prompts);
             assert!(again.twin.is_some());
+            let again = KeptDocument::of(&made).open().unwrap();
+            // Places are those of the text that is kept.
+            let without_lines = |document: &CampaignDocument| {
+                let mut info = document.info.clone();
+                for indicator in &mut info.indicators {
+                    indicator.line = None;
+                }
+                info
+            };
+            assert_eq!(without_lines(&again), without_lines(&made));
+            assert_eq!(again.attack.prompts, made.attack.prompts);
+            assert_eq!(again.control_problem, made.control_problem);
         }
     }
 }

@@ -5,23 +5,28 @@
 //! own, of the same form, made from its seed; the record of the run says which.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::sync::Arc;
 
-use proofhouse_detect::{CanaryError, CanaryMatcher, EXTENSION_FIELD};
-use proofhouse_oatf::{Attack, Document, Fragment, Indicator, to_value};
+use proofhouse_detect::{CanaryError, CanaryMatcher, EXTENSION_FIELD, Scanner, TraceReader};
+use proofhouse_oatf::{Attack, Document, Fragment, Indicator, evaluate_condition, to_value};
 use proofhouse_wire::fnv;
 use serde_json::{Map, Value};
 
 use crate::document::{Script, Success};
 
-/// The field of the extension that lists them.
-const CANARIES: &str = "canaries";
+/// The field of the extension that lists them, and of the header of a trace that has the values of the run.
+pub const CANARIES: &str = "canaries";
 /// Canaries of one document.
 const MAX_CANARIES: usize = 100;
 /// Digits of a fresh group.
 const DIGITS: usize = 8;
 /// What a group of hexadecimal digits has at least; words such as `bed` are none.
 const MIN_DIGITS: usize = 4;
+/// What such a group has at least if it is replaced wherever it stands by itself: shorter ones turn up by chance.
+const MIN_PART: usize = 6;
+/// What a part of a canary has at least that an indicator can be taken to name.
+const MIN_NAMED: usize = 4;
 
 /// Why canaries cannot be replaced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,7 +88,7 @@ pub(crate) fn listed(document: &Document) -> Result<Vec<String>, CanariesError> 
         .collect();
     let texts = texts.filter(|texts| (1..=MAX_CANARIES).contains(&texts.len()));
     let texts = texts.ok_or(CanariesError::NotTexts)?;
-    CanaryMatcher::new(texts.iter().cloned())?;
+    CanaryMatcher::check(texts.iter().map(String::as_str))?;
     Ok(texts)
 }
 
@@ -120,6 +125,20 @@ pub(crate) fn unplanted(document: &Document, texts: &[String]) -> Vec<String> {
         .collect()
 }
 
+/// Whether a text has what stands before the digits of a canary, and then something else.
+pub(crate) fn is_slip(text: &str, canary: &str) -> bool {
+    let Some(group) = last_group(canary) else {
+        return false;
+    };
+    let (stem, digits) = (&canary[..group.start], &canary[group]);
+    let Some((_, rest)) = text.split_once(stem).filter(|_| stem.len() >= MIN_PART) else {
+        return false;
+    };
+    let end = rest.find(|c: char| !c.is_alphanumeric());
+    let named = &rest[..end.unwrap_or(rest.len())];
+    named.len() >= MIN_NAMED && !digits.starts_with(named) && !named.starts_with(digits)
+}
+
 /// Whether a text occurs in the keys or values below a value.
 fn holds(value: &Value, text: &str) -> bool {
     match value {
@@ -147,6 +166,79 @@ fn holds(value: &Value, text: &str) -> bool {
 pub fn fresh(literals: &[String], seed: u64) -> CanaryValues {
     let fresh = |literal: &String| (literal.clone(), another(literal, seed));
     literals.iter().map(fresh).collect()
+}
+
+/// The same, without those of a document's canaries that an indicator names in a way which a fresh value does not
+/// follow: such an indicator would never match again.
+#[must_use]
+pub fn fresh_for(document: &Document, literals: &[String], seed: u64) -> CanaryValues {
+    let mut values = fresh(literals, seed);
+    // One that stays as it is may be a part of another.
+    while let Some(disarming) = disarming(document, &values) {
+        values.remove(&disarming);
+    }
+    values
+}
+
+/// A canary whose fresh value disarms an indicator, if there is one.
+fn disarming(document: &Document, values: &CanaryValues) -> Option<String> {
+    let replaced = replace(document, values).ok()?;
+    let written = to_value(&replaced)["attack"]["indicators"].take();
+    let indicators = document.attack.indicators().iter();
+    let pairs = indicators.zip(replaced.attack.indicators());
+    for (number, (old, new)) in pairs.enumerate() {
+        for (literal, value) in values {
+            let is_armed = still_matches(old, new, literal, value)
+                && !names_a_part(&written[number], literal, value)
+                && !names_encoded(&written[number], literal, values);
+            if !is_armed {
+                return Some(literal.clone());
+            }
+        }
+    }
+    None
+}
+
+/// Whether a pattern that matches a canary as it is written matches its fresh value, too.
+fn still_matches(old: &Indicator, new: &Indicator, literal: &str, value: &str) -> bool {
+    let condition = |indicator: &Indicator| indicator.pattern.as_ref()?.condition.clone();
+    let (Some(old), Some(new)) = (condition(old), condition(new)) else {
+        return true;
+    };
+    let forms: [fn(&str) -> String; 3] = [str::to_owned, str::to_lowercase, str::to_uppercase];
+    forms.iter().all(|form| {
+        !evaluate_condition(&old, &form(literal).into())
+            || evaluate_condition(&new, &form(value).into())
+    })
+}
+
+/// Whether an indicator still has the old value of a canary in some form.
+fn names_encoded(indicator: &Value, literal: &str, values: &CanaryValues) -> bool {
+    // A fresh value may have the old one in it, which is no form of its own.
+    let fresh = values.values().filter(|value| value.contains(literal));
+    let fresh = fresh.map(|value| (value.clone(), String::new())).collect();
+    let mut indicator = indicator.clone();
+    replace_in(&mut indicator, &fresh);
+    let matcher = CanaryMatcher::new([literal]);
+    matcher.is_ok_and(|matcher| !matcher.find(&indicator).is_empty())
+}
+
+/// Whether an indicator has letters and digits that only the old value of a canary has.
+fn names_a_part(indicator: &Value, literal: &str, value: &str) -> bool {
+    let Some(group) = last_group(literal) else {
+        return false;
+    };
+    let (group, value) = (literal[group].to_lowercase(), value.to_lowercase());
+    let is_part = |word: &str| {
+        let word = word.to_lowercase();
+        word.len() >= MIN_NAMED && group.contains(&word) && !value.contains(&word)
+    };
+    match indicator {
+        Value::String(text) => text.split(|c: char| !c.is_alphanumeric()).any(is_part),
+        Value::Array(items) => items.iter().any(|item| names_a_part(item, literal, &value)),
+        Value::Object(map) => map.values().any(|item| names_a_part(item, literal, &value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 fn another(literal: &str, seed: u64) -> String {
@@ -195,6 +287,32 @@ fn last_group(literal: &str) -> Option<std::ops::Range<usize>> {
     None
 }
 
+/// The values that the header of a recording has, if it is one of ours; none where it has none.
+#[must_use]
+pub fn recorded(trace: impl Read) -> CanaryValues {
+    let mut reader = TraceReader::new(trace);
+    // The header comes before the first message.
+    let _ = reader.next();
+    let header = reader.header().and_then(|header| header.get(CANARIES));
+    let values = header.and_then(Value::as_object).into_iter().flatten();
+    let values = values.filter_map(|(literal, value)| {
+        CanaryMatcher::new([literal.as_str(), value.as_str()?]).ok()?;
+        Some((literal.clone(), value.as_str()?.to_owned()))
+    });
+    values.take(MAX_CANARIES).collect()
+}
+
+/// A scanner whose documents have these canaries instead of those that they list.
+///
+/// # Errors
+///
+/// Returns an error when a document is none any more, or the indicators cannot be compiled.
+pub fn scanner_with(scanner: &Scanner, values: &CanaryValues) -> Result<Scanner, CanariesError> {
+    scanner
+        .rebuilt(|document| replace(document, values).unwrap_or_else(|_| document.clone()))
+        .map_err(|error| CanariesError::Broken(error.to_string()))
+}
+
 /// The document with its canaries replaced everywhere. It keeps its places in the text it came from.
 ///
 /// # Errors
@@ -205,7 +323,7 @@ pub fn replace(document: &Document, values: &CanaryValues) -> Result<Document, C
         return Ok(document.clone());
     }
     let mut value = to_value(document)["attack"].take();
-    replace_in(&mut value, values);
+    replace_in(&mut value, &with_parts(values));
     let attack = Attack::from_value(&value).map_err(|errors| {
         let first = errors.first().map(ToString::to_string);
         CanariesError::Broken(first.unwrap_or_default())
@@ -215,9 +333,33 @@ pub fn replace(document: &Document, values: &CanaryValues) -> Result<Document, C
     Ok(replaced)
 }
 
+/// The values, and those of the groups of digits that are fresh in them: indicators may name these alone.
+fn with_parts(values: &CanaryValues) -> CanaryValues {
+    let mut parts = CanaryValues::new();
+    let mut ambiguous: Vec<String> = Vec::new();
+    for (literal, value) in values {
+        let Some(group) = last_group(literal).filter(|group| group.len() >= MIN_PART) else {
+            continue;
+        };
+        let end = value.len() - (literal.len() - group.end);
+        let (old, new) = (&literal[group.clone()], &value[group.start..end]);
+        let known = parts.insert(old.to_owned(), new.to_owned());
+        if known.is_some_and(|known| known != new) {
+            ambiguous.push(old.to_owned());
+        }
+    }
+    parts.retain(|part, _| !ambiguous.contains(part));
+    parts.extend(values.clone());
+    parts
+}
+
 /// A text with its canaries replaced. Of canaries that begin with each other, the longest counts.
 #[must_use]
 pub fn replace_text(text: &str, values: &CanaryValues) -> String {
+    replace_all(text, &with_parts(values))
+}
+
+fn replace_all(text: &str, values: &CanaryValues) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -243,7 +385,7 @@ fn replace_in(value: &mut Value, values: &CanaryValues) {
     match value {
         Value::String(text) => {
             if has_some(text) {
-                *text = replace_text(text, values);
+                *text = replace_all(text, values);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| replace_in(item, values)),
@@ -252,7 +394,7 @@ fn replace_in(value: &mut Value, values: &CanaryValues) {
             *map = entries
                 .map(|(key, mut value)| {
                     replace_in(&mut value, values);
-                    (replace_text(&key, values), value)
+                    (replace_all(&key, values), value)
                 })
                 .collect::<Map<String, Value>>();
         }
@@ -348,6 +490,67 @@ attack:
             another("X-93B4AA10", 1),
             another("X-93B4AA10", 1).to_uppercase()
         );
+    }
+
+    /// The document with one indicator, and what its canaries become.
+    fn rotated(indicator: &str) -> (Document, CanaryValues) {
+        let text = TEXT.replace(
+            "{target: arguments, pattern: {contains: CANARY-KEY-93b4aa10}, x-proofhouse: {canary: [CANARY-KEY-93b4aa10]}}",
+            indicator,
+        );
+        let document = load(&text).unwrap().document;
+        let literals = literals(&document).unwrap();
+        let values = fresh_for(&document, &literals, 3);
+        (replace(&document, &values).unwrap(), values)
+    }
+
+    #[test]
+    fn a_slip_in_a_canary_is_noticed() {
+        let canary = "CANARY-KEY-93b4aa10";
+        for (text, expected) in [
+            ("CANARY-KEY-93b4aa1O", true),
+            ("key: CANARY-KEY-0000aa10.", true),
+            (canary, false),
+            ("CANARY-KEY-93b4", false),
+            ("CANARY-KEY-", false),
+            ("CANARY-KEY-93b4aa10-LONG-0001", false),
+            ("rm -rf", false),
+        ] {
+            assert_eq!(is_slip(text, canary), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_indicator_that_names_a_part_follows() {
+        for indicator in [
+            "{target: arguments, pattern: {contains: 93b4aa10}}",
+            r"{target: arguments, pattern: {regex: 'CANARY\-KEY\-93b4aa10'}}",
+            "{target: arguments, expression: {cel: 'string(message).contains(\"CANARY-KEY-\" + \"93b4aa10\")'}}",
+        ] {
+            let (document, values) = rotated(indicator);
+            assert!(values.contains_key("CANARY-KEY-93b4aa10"), "{indicator}");
+            let written = to_value(&document)["attack"]["indicators"][0].to_string();
+            let digits = &values["CANARY-KEY-93b4aa10"][11..];
+            assert!(written.contains(digits), "{indicator}: {written}");
+        }
+    }
+
+    #[test]
+    fn a_canary_that_an_indicator_cannot_follow_stays() {
+        for indicator in [
+            "{target: arguments, pattern: {regex: 'CANARY-KEY-93[a-f0-9]{6}'}}",
+            "{target: arguments, pattern: {contains: 93b4a}}",
+            "{target: arguments, expression: {cel: 'string(message).contains(\"4aa10\")'}}",
+            // Base64 of the canary.
+            "{target: arguments, pattern: {contains: Q0FOQVJZLUtFWS05M2I0YWExMA}}",
+        ] {
+            let (_, values) = rotated(indicator);
+            assert!(!values.contains_key("CANARY-KEY-93b4aa10"), "{indicator}");
+        }
+        // What says nothing about the digits follows whatever they are.
+        let (_, values) =
+            rotated("{target: arguments, pattern: {regex: 'CANARY-KEY-[a-f0-9]{8}'}}");
+        assert!(values.contains_key("CANARY-KEY-93b4aa10"));
     }
 
     #[test]

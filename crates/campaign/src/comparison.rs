@@ -195,6 +195,22 @@ impl Comparison {
         self.cells.iter().filter(is_unknown).count()
     }
 
+    /// What to say of attacks that got through before and still do: they are no regressions, and not resisted either.
+    #[must_use]
+    pub fn standing(&self) -> Option<String> {
+        let stands = |cell: &&CellComparison| {
+            let pair = cell.pair();
+            pair.now.0 > 0 && pair.before.0 > 0
+        };
+        match self.cells.iter().filter(stands).count() {
+            0 => None,
+            1 => Some("1 attack got through in the baseline and still does.".to_owned()),
+            many => Some(format!(
+                "{many} attacks got through in the baseline and still do."
+            )),
+        }
+    }
+
     /// All counts for people: `1 new, 0 worse, …`.
     #[must_use]
     pub fn counts(&self) -> String {

@@ -7,7 +7,7 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use proofhouse_detect::{CanaryKeyError, EXTENSION_FIELD, check_canaries};
+use proofhouse_detect::{CanaryKeyError, EXTENSION_FIELD, check_canaries, check_checksums};
 use proofhouse_oatf::{
     Diagnostic, DiagnosticSeverity, Document, Mode, OatfError, Protocol, Span, serialize,
 };
@@ -35,6 +35,14 @@ pub struct CampaignDocument {
     pub attack: Arc<Script>,
     /// The same task without the payload.
     pub twin: Option<Arc<Script>>,
+}
+
+impl CampaignDocument {
+    /// What is played in a run: the attack, or its twin if there is one.
+    pub(crate) fn script(&self, twin: bool) -> &Arc<Script> {
+        let twin = self.twin.as_ref().filter(|_| twin);
+        twin.unwrap_or(&self.attack)
+    }
 }
 
 /// What is played in a run.
@@ -144,6 +152,10 @@ pub const CODES: &[(&str, &str)] = &[
         "XP-005",
         "An indicator looks where no message of its operation has anything (`target`), so it can never match.",
     ),
+    (
+        "XP-006",
+        "The checksum of an indicator (`x-proofhouse.checksum`) cannot be used.",
+    ),
 ];
 
 /// What is wrong with what is ours in a document.
@@ -164,12 +176,19 @@ pub fn check(document: &Document) -> Vec<Diagnostic> {
         );
         finding("XP-001", path, error.span, error.to_string())
     });
+    let checksums = check_checksums(document).into_iter().map(|error| {
+        let path = format!(
+            "attack.indicators[{}].{EXTENSION_FIELD}.checksum",
+            error.indicator
+        );
+        finding("XP-006", path, error.span, error.to_string())
+    });
     let attack = literals(document).err().map(|error| {
         let span = document.attack_field_span(&[EXTENSION_FIELD, "canaries"]);
         let path = format!("attack.{EXTENSION_FIELD}.canaries");
         finding("XP-002", path, span, error.to_string())
     });
-    indicators.chain(attack).collect()
+    indicators.chain(checksums).chain(attack).collect()
 }
 
 /// What a document is called by its file: the name without the ending, such as `weather-key-theft`.
@@ -348,7 +367,8 @@ fn success(ours: &Map<String, Value>) -> Result<Option<Success>, DocumentError> 
     };
     let text = |key: &str| {
         let text = success.get(key).and_then(Value::as_str);
-        text.filter(|text| !text.is_empty()).map(str::to_owned)
+        text.filter(|text| !text.trim().is_empty())
+            .map(str::to_owned)
     };
     match (text("tool"), text("answer_contains")) {
         (Some(tool), None) => Ok(Some(Success::Tool(tool))),

@@ -15,6 +15,7 @@ use tokio::task::{Id, JoinSet};
 
 use crate::accepted::AcceptedRisk;
 use crate::archive::keep;
+use crate::document::CampaignDocument;
 use crate::outcome::ControlState;
 use crate::plan::Plan;
 use crate::probes::{self, PlannedProbes, ProbeRecord, ProbeSetup, ProvenChannels};
@@ -195,6 +196,18 @@ pub(crate) fn turns(subjects: &[Arc<dyn Subject>]) -> Vec<Option<Arc<Semaphore>>
     turns.collect()
 }
 
+/// What is known of the control of a document, by the record of its run, if there is one.
+pub(crate) fn control_of(document: &CampaignDocument, control: Option<&RunRecord>) -> ControlState {
+    match (control, &document.control_problem) {
+        (_, Some(problem)) => ControlState::Absent {
+            why: format!("the control still has the payload: {problem}"),
+        },
+        (Some(control), None) => ControlState::of(control),
+        (None, None) if document.twin.is_some() => ControlState::Pending,
+        (None, None) => no_control(),
+    }
+}
+
 struct Campaign<'a> {
     plan: &'a Plan,
     records: BTreeMap<usize, RunRecord>,
@@ -369,10 +382,7 @@ impl Campaign<'_> {
     fn run(&self, place: usize, subjects: &[Arc<dyn Subject>]) -> RunSetup {
         let planned = self.plan.runs[place].clone();
         let document = &self.plan.documents[planned.document];
-        let script = match (planned.twin, &document.twin) {
-            (true, Some(twin)) => twin,
-            _ => &document.attack,
-        };
+        let script = document.script(planned.twin);
         RunSetup {
             document: document.info.id.clone(),
             script: Arc::clone(script),
@@ -398,15 +408,7 @@ impl Campaign<'_> {
             .iter()
             .filter_map(|place| self.records.get(place))
             .find(|record| record.twin);
-        let document = &self.plan.documents[run.document];
-        let control = match (control, &document.control_problem) {
-            (_, Some(problem)) => ControlState::Absent {
-                why: format!("the control still has the payload: {problem}"),
-            },
-            (Some(control), None) => ControlState::of(control),
-            (None, None) if document.twin.is_some() => ControlState::Pending,
-            (None, None) => no_control(),
-        };
+        let control = control_of(&self.plan.documents[run.document], control);
         let mut decided = Vec::new();
         for other in places {
             if let Some(record) = self.records.get_mut(other) {

@@ -59,10 +59,18 @@ impl RecognizedFile {
         }
     }
 
-    /// The command that takes such a file.
-    fn command(self, file: &str) -> String {
+    /// The command that takes such a file, where another kind was wanted.
+    fn command(self, file: &str, wanted: WantedFiles) -> String {
         match self {
-            Self::ThreatDocument => format!("proofhouse attack {file}, or proofhouse run {file}"),
+            Self::ThreatDocument => match wanted {
+                WantedFiles::Subjects => format!("proofhouse run {file} --command '…'"),
+                WantedFiles::Traces => format!("proofhouse scan TRACE --rules {file}"),
+                WantedFiles::Configuration
+                | WantedFiles::ThreatDocuments
+                | WantedFiles::Manifests => {
+                    format!("proofhouse attack {file}, or proofhouse run {file}")
+                }
+            },
             Self::LabelledCases => format!("proofhouse validate {file}"),
             Self::AgentManifest => {
                 format!("proofhouse agent run {file}, or proofhouse run --subject {file}")
@@ -80,11 +88,17 @@ pub enum WantedFiles {
     ThreatDocuments,
     /// Manifests of agents and tools.
     Manifests,
+    /// Manifests of agents to attack.
+    Subjects,
+    /// Recorded traces.
+    Traces,
+    /// A `proofhouse.yaml`.
+    Configuration,
 }
 
 /// A file of another kind than a command takes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file} is {}, not {}; use: {}", kind.name(), wanted.name(), kind.command(file))]
+#[error("{file} is {}, not {}; use: {}", kind.name(), wanted.name(), kind.command(file, *wanted))]
 pub struct WrongFileKind {
     /// The file.
     pub file: String,
@@ -98,8 +112,10 @@ impl WantedFiles {
     fn takes(self, kind: RecognizedFile) -> bool {
         match kind {
             RecognizedFile::ThreatDocument => self == Self::ThreatDocuments,
-            RecognizedFile::AgentManifest | RecognizedFile::ToolManifest => self == Self::Manifests,
-            RecognizedFile::LabelledCases | RecognizedFile::Configuration => false,
+            RecognizedFile::AgentManifest => matches!(self, Self::Manifests | Self::Subjects),
+            RecognizedFile::ToolManifest => self == Self::Manifests,
+            RecognizedFile::Configuration => self == Self::Configuration,
+            RecognizedFile::LabelledCases => false,
         }
     }
 
@@ -107,6 +123,9 @@ impl WantedFiles {
         match self {
             Self::ThreatDocuments => "a threat document",
             Self::Manifests => "a manifest",
+            Self::Subjects => "an agent",
+            Self::Traces => "a trace",
+            Self::Configuration => "a configuration",
         }
     }
 

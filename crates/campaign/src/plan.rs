@@ -45,6 +45,34 @@ pub struct PlannedRun {
     pub seed: u64,
 }
 
+impl PlannedRun {
+    /// The run of a document and a subject, each with its number. Its name and its chance follow from them and from the
+    /// seed of the campaign.
+    #[must_use]
+    pub fn new(
+        (place, document): (usize, &DocumentInfo),
+        (number, subject): (usize, &SubjectInfo),
+        repeat: u32,
+        twin: bool,
+        seed: u64,
+    ) -> Self {
+        let id = run_id(document, subject, repeat, twin);
+        // With a guard, chance is the same as without.
+        let plain = match &subject.guard {
+            Some(guard) => named_id(document, &guard.subject, repeat, twin),
+            None => id.clone(),
+        };
+        Self {
+            seed: mix(seed, &plain),
+            id,
+            document: place,
+            subject: number,
+            repeat,
+            twin,
+        }
+    }
+}
+
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
@@ -64,12 +92,25 @@ pub enum PlanError {
     /// There is nothing to do.
     #[error("nothing to run: {0}")]
     Nothing(&'static str),
+    /// No attack fits a subject.
+    #[error(
+        "no attack fits this agent: each of the {0} has a part that cannot reach it. Say where it connects \
+         (--mcp-listen, --a2a-listen) or where it listens (--ag-ui-url, --a2a-url, --mcp-url; for a command: --serves)"
+    )]
+    NoneFits(usize),
     /// It is too much.
     #[error("{0} runs are more than the {MAX_RUNS} one campaign may have")]
     TooMany(usize),
 }
 
 impl Plan {
+    /// How many attacks and how many controls are to be run.
+    #[must_use]
+    pub fn kinds(&self) -> (usize, usize) {
+        let controls = self.runs.iter().filter(|run| run.twin).count();
+        (self.runs.len() - controls, controls)
+    }
+
     /// Plans a campaign: every document and its twin once against every subject, then all the attacks
     /// again, so that what is known after a part of the time is known about everything.
     ///
@@ -112,15 +153,8 @@ impl Plan {
             for (place, document) in documents.iter().enumerate() {
                 for (number, subject) in subjects.iter().enumerate() {
                     let mut add = |twin: bool| {
-                        let id = run_id(&document.info, subject, repeat, twin);
-                        runs.push(PlannedRun {
-                            seed: mix(seed, &id),
-                            id,
-                            document: place,
-                            subject: number,
-                            repeat,
-                            twin,
-                        });
+                        let (document, subject) = ((place, &document.info), (number, subject));
+                        runs.push(PlannedRun::new(document, subject, repeat, twin, seed));
                     };
                     // What an attack comes to is settled by its control.
                     if repeat == 1 && document.twin.is_some() {
@@ -152,6 +186,42 @@ impl Plan {
         self.only_where(subjects.len(), meets)
     }
 
+    /// The same without runs behind a guard of documents that have no server for it to stand in front of. What to say about
+    /// those is returned, where there are some.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when no document can be guarded.
+    pub fn guardable(
+        mut self,
+        subjects: &[SubjectInfo],
+    ) -> Result<(Self, Option<String>), PlanError> {
+        if subjects.iter().all(|subject| subject.guard.is_none()) {
+            return Ok((self, None));
+        }
+        let documents = self.documents.iter();
+        let (guarded, others): (Vec<_>, Vec<_>) =
+            documents.partition(|document| document.info.is_guardable());
+        if guarded.is_empty() {
+            return Err(PlanError::Nothing(
+                "no document has a server that the guard can stand in front of",
+            ));
+        }
+        let note = match others.len() {
+            0 => None,
+            count => Some(format!(
+                "Not guarded: {count} attack{} without an MCP server that the guard could stand in front of. The report lists them.",
+                if count == 1 { "" } else { "s" }
+            )),
+        };
+        self.runs.retain(|run| {
+            let subject = subjects.get(run.subject);
+            subject.is_none_or(|subject| subject.guard.is_none())
+                || self.documents[run.document].info.is_guardable()
+        });
+        Ok((self, note))
+    }
+
     /// The same without the runs of subjects that the actors of a document cannot meet, by the number of the
     /// subject and the mode of an actor. What is left out of each subject is told, by number of documents.
     ///
@@ -179,9 +249,7 @@ impl Plan {
             }
         }
         if kept.is_empty() {
-            return Err(PlanError::Nothing(
-                "no document has only actors that a subject can meet; say what it serves and where it looks",
-            ));
+            return Err(PlanError::NoneFits(self.documents.len()));
         }
         self.runs = kept;
         Ok((self, left_out.iter().map(HashSet::len).collect()))
@@ -194,8 +262,12 @@ pub(crate) fn run_id(
     repeat: u32,
     twin: bool,
 ) -> String {
+    named_id(document, &subject.name, repeat, twin)
+}
+
+fn named_id(document: &DocumentInfo, subject: &str, repeat: u32, twin: bool) -> String {
     let twin = if twin { "/twin" } else { "" };
-    format!("{}/{}/{repeat}{twin}", document.id, subject.name)
+    format!("{}/{subject}/{repeat}{twin}", document.id)
 }
 
 /// Chance for one run: a hash of the seed and the name, the same everywhere.
@@ -288,6 +360,21 @@ pub fn globs(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
+/// What to say about documents that were left out, by subject: how many, and how they can take part.
+#[must_use]
+pub fn left_out_notes(subjects: &[Arc<dyn Subject>], left_out: &[usize]) -> Vec<String> {
+    let counted = subjects.iter().zip(left_out);
+    counted
+        .filter(|(_, count)| **count > 0)
+        .map(|(subject, count)| {
+            let (name, plural) = (subject.info().name, if *count == 1 { "" } else { "s" });
+            format!(
+                "Skipped {count} attack{plural} that `{name}` cannot receive. Add --serves, a URL or --mcp-listen to include them."
+            )
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,6 +401,7 @@ mod tests {
             simulation: true,
             description: String::new(),
             digest: None,
+            guard: None,
         }
     }
 

@@ -30,7 +30,7 @@ impl Planted {
         }
         // Hashers begin with chance from the system.
         let seed = seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
-        let values = canaries::fresh(&literals, seed);
+        let values = canaries::fresh_for(document, &literals, seed);
         Ok(Some(Self {
             document: canaries::replace(document, &values)?,
             seed,

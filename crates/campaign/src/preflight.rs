@@ -54,8 +54,7 @@ impl WiringStep {
     }
 
     /// What happened when it failed.
-    #[must_use]
-    pub fn failure(self) -> &'static str {
+    fn failure(self) -> &'static str {
         match self {
             Self::Prepare => "the servers of the run could not be started",
             Self::Start => "the agent could not be started, or ended before it connected",
@@ -66,8 +65,7 @@ impl WiringStep {
     }
 
     /// What to do about it.
-    #[must_use]
-    pub fn advice(self) -> &'static str {
+    fn advice(self) -> &'static str {
         match self {
             Self::Prepare => {
                 "Fix this error, and run the command again; your agent was not started."
@@ -85,6 +83,9 @@ impl WiringStep {
     }
 }
 
+/// How Python and Node.js call it that something cannot be imported.
+const IMPORT_ERRORS: [&str; 3] = ["ModuleNotFoundError", "ImportError", "Cannot find package"];
+
 /// Why a subject is not wired up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreflightFailure {
@@ -96,6 +97,12 @@ pub struct PreflightFailure {
     pub prompt: Option<String>,
     /// The step that failed.
     pub step: WiringStep,
+    /// As what the run counts, if it was broken off.
+    pub reason: Option<InconclusiveReason>,
+    /// The kind of the subject, such as `endpoint`.
+    pub kind: String,
+    /// What its user should check if it could not be started or reached.
+    pub hints: Vec<String>,
     /// What the run says about it.
     pub why: Option<String>,
     /// What the subject answered.
@@ -104,6 +111,65 @@ pub struct PreflightFailure {
     pub stderr: Option<String>,
     /// The recording, relative to the directory of the campaign.
     pub trace: Option<String>,
+}
+
+impl PreflightFailure {
+    /// What happened, without a full stop.
+    #[must_use]
+    pub fn sentence(&self) -> &'static str {
+        match (self.step, self.reason) {
+            (WiringStep::Start, _) if self.kind == "endpoint" => "no agent answers at its address",
+            (WiringStep::Answer, Some(InconclusiveReason::SubjectFailed)) => {
+                "the agent connected, then failed"
+            }
+            (WiringStep::Answer, Some(InconclusiveReason::TimedOut)) => {
+                "the agent connected, but was not done in time"
+            }
+            (step, _) => step.failure(),
+        }
+    }
+
+    /// Whether the subject said these words when it failed.
+    fn says(&self, words: &str) -> bool {
+        let said = [&self.why, &self.stderr];
+        said.into_iter().flatten().any(|text| text.contains(words))
+    }
+
+    /// What to do about it, in whole sentences.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        let usual = match (self.step, self.reason) {
+            (WiringStep::Start, _) if self.kind == "endpoint" => "",
+            (WiringStep::Start, _) if self.says("Cannot find module") => {
+                "Node.js needs the whole name of a file in an import, with its extension: write it, or start the agent with \
+                 `npx tsx` in place of `node`."
+            }
+            (WiringStep::Start, _) if IMPORT_ERRORS.iter().any(|error| self.says(error)) => {
+                "Install the package that the error names, in a version that has what is imported, where this command \
+                 looks for packages."
+            }
+            (WiringStep::Connect, Some(InconclusiveReason::TimedOut)) => {
+                "Make the agent connect to the MCP servers in PROOFHOUSE_MCP_URLS (or {mcp_url}) instead of its own, or \
+                 raise --deadline if it needs more time."
+            }
+            (WiringStep::Answer, Some(InconclusiveReason::SubjectFailed)) => {
+                "Fix the error above; if it comes from the model, check its key, address and name."
+            }
+            (WiringStep::Answer, Some(InconclusiveReason::TimedOut)) => {
+                "Check that its model answers, or raise --deadline."
+            }
+            (step, _) => step.advice(),
+        };
+        let hints: &[String] = match self.step {
+            WiringStep::Start => &self.hints,
+            WiringStep::Prepare | WiringStep::Connect | WiringStep::Answer | WiringStep::Task => {
+                &[]
+            }
+        };
+        let sentences = std::iter::once(usual).chain(hints.iter().map(String::as_str));
+        let sentences: Vec<&str> = sentences.filter(|text| !text.is_empty()).collect();
+        sentences.join(" ")
+    }
 }
 
 /// What a preflight comes to.
@@ -134,7 +200,11 @@ pub async fn preflight(
     let mut running = JoinSet::new();
     for (number, subject) in subjects.iter().enumerate() {
         let info = subject.info();
-        if info.simulation || earlier.iter().any(|run| run.subject == info.name) {
+        // Whether a subject is wired up is shown without its guard.
+        if info.simulation
+            || info.guard.is_some()
+            || earlier.iter().any(|run| run.subject == info.name)
+        {
             continue;
         }
         let Some(planned) = first_run(plan, number) else {
@@ -144,7 +214,11 @@ pub async fn preflight(
         let Some(script) = &document.twin else {
             continue;
         };
-        let prompt = script.prompts.first().cloned();
+        let asked = AskedSubject {
+            prompt: script.prompts.first().cloned(),
+            kind: info.kind.clone(),
+            hints: subject.start_hints(),
+        };
         let has_servers = {
             let mut actors = script.document.attack.execution.actors().iter();
             actors.any(|actor| actor.mode.is_server())
@@ -166,7 +240,7 @@ pub async fn preflight(
         running.spawn(async move {
             making
                 .await
-                .map(|record| (number, prompt, has_servers, record))
+                .map(|record| (number, asked, has_servers, record))
         });
     }
     let mut made = Vec::new();
@@ -175,15 +249,18 @@ pub async fn preflight(
     }
     made.sort_by_key(|(number, ..)| *number);
     let mut preflight = Preflight::default();
-    for (_, prompt, has_servers, record) in made {
+    for (_, asked, has_servers, record) in made {
         match failed_step(&record, has_servers) {
             None => preflight.runs.push(record),
             Some(step) => preflight.failures.push(PreflightFailure {
                 why: why(&record),
                 subject: record.subject,
                 run: record.id,
-                prompt,
+                prompt: asked.prompt,
                 step,
+                reason: record.broken_by,
+                kind: asked.kind,
+                hints: asked.hints,
                 answer: record.answer,
                 stderr: record.stderr,
                 trace: record.trace,
@@ -191,6 +268,13 @@ pub async fn preflight(
         }
     }
     preflight
+}
+
+/// What is known of a subject before its run.
+struct AskedSubject {
+    prompt: Option<String>,
+    kind: String,
+    hints: Vec<String>,
 }
 
 /// The first control run of a subject whose task can be told, or else its first control.
@@ -247,4 +331,51 @@ fn failed_step(record: &RunRecord, has_servers: bool) -> Option<WiringStep> {
 fn why(record: &RunRecord) -> Option<String> {
     let broken = record.broken.as_deref().or(record.error.as_deref());
     broken.map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_imported_is_told_with_what_to_do() {
+        for (stderr, advice) in [
+            (
+                "ImportError: cannot import name 'streamablehttp_client'",
+                "Install the package",
+            ),
+            (
+                "ModuleNotFoundError: No module named 'crewai_tools'",
+                "Install the package",
+            ),
+            (
+                "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'ai' imported from /a.mjs",
+                "Install the package",
+            ),
+            (
+                "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/src/weather-tool' imported from /src/agent.ts",
+                "`npx tsx` in place of `node`",
+            ),
+            ("Segmentation fault", "Run the same command by hand"),
+        ] {
+            let failure = PreflightFailure {
+                subject: "agent".to_owned(),
+                run: "PROOF-001/agent/1".to_owned(),
+                prompt: None,
+                step: WiringStep::Start,
+                reason: Some(InconclusiveReason::SubjectFailed),
+                kind: "command".to_owned(),
+                hints: vec!["A hint.".to_owned()],
+                why: None,
+                answer: None,
+                stderr: Some(stderr.to_owned()),
+                trace: None,
+            };
+            let given = failure.advice();
+            assert!(
+                given.contains(advice) && given.ends_with("A hint."),
+                "{stderr}: {given}"
+            );
+        }
+    }
 }

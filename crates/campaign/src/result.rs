@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::accepted::AcceptedRisk;
 use crate::canaries::CanaryValues;
 pub use crate::outcome::RunOutcome;
-use crate::outcome::{Conditions, ControlState, InconclusiveReason, settle};
+use crate::outcome::{Conditions, ControlState, Deeds, InconclusiveReason, settle};
 use crate::probes::ProbeRecord;
-pub use proofhouse_subjects::SubjectInfo;
+pub use proofhouse_subjects::{GuardCounts, GuardInfo, SubjectInfo};
 
 /// The version of the form.
 pub const VERSION: u32 = 2;
@@ -212,6 +212,9 @@ pub struct RunRecord {
     pub task_done: Option<bool>,
     /// What the subject said in the end, the start of it.
     pub answer: Option<String>,
+    /// What the subject did and said, where an outcome rests on comparing that with the control run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deeds: Option<Deeds>,
     /// Why there is no verdict.
     pub error: Option<String>,
     /// What broke the run off, also where there is a verdict all the same; with other indicators there
@@ -231,6 +234,9 @@ pub struct RunRecord {
     pub tokens: Option<u64>,
     /// The recording, relative to the result's directory.
     pub trace: Option<String>,
+    /// The SHA-256 of the recording as it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_digest: Option<String>,
     /// Why there is no recording, though there should be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_lost: Option<String>,
@@ -240,6 +246,9 @@ pub struct RunRecord {
     /// The values that the canaries of the document had in this run.
     #[serde(default, skip_serializing_if = "CanaryValues::is_empty")]
     pub canaries: CanaryValues,
+    /// What the guard did, of a subject that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<GuardCounts>,
 }
 
 impl RunRecord {
@@ -250,6 +259,12 @@ impl RunRecord {
             return;
         }
         self.conditions.settle_alive(control);
+        // What a guard keeps from a subject, it cannot answer.
+        let is_kept = self.guard.as_ref().is_some_and(|guard| guard.stopped() > 0);
+        let deeds = self.deeds.as_ref().filter(|_| !self.twin && !is_kept);
+        if let Some(deeds) = deeds {
+            self.conditions.settle_exposed(deeds, control);
+        }
         let verdict: Option<AttackResult> =
             self.verdict.as_deref().and_then(|text| text.parse().ok());
         (self.outcome, self.reason) = settle(verdict, self.broken_by, &self.conditions);

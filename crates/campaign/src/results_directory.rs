@@ -16,6 +16,24 @@ const MAX_PER_SECOND: usize = 1000;
 /// The longest name of a directory that is read.
 const MAX_NAME: u64 = 255;
 
+/// What stands for the time of a campaign in the name of a directory.
+const TIME: &str = "{time}";
+
+/// Whether a path names a directory after the time of a campaign.
+#[must_use]
+pub fn has_time(path: &Path) -> bool {
+    path.to_string_lossy().contains(TIME)
+}
+
+/// The path with the time in it, in a form that every file system takes.
+#[must_use]
+pub fn at_this_time(path: PathBuf, time: &str) -> PathBuf {
+    match path.to_str() {
+        Some(text) => text.replace(TIME, &time.replace(':', "-")).into(),
+        None => path,
+    }
+}
+
 /// Makes a new directory for the results of a campaign that begins at this time, RFC 3339.
 ///
 /// # Errors
@@ -118,6 +136,15 @@ mod tests {
         assert!(project.path().join(".proofhouse/.gitignore").is_file());
         std::fs::remove_dir(&first).unwrap();
         assert_eq!(latest(project.path()), None, "it is gone");
+    }
+
+    #[test]
+    fn a_directory_may_be_named_after_the_time() {
+        let named = PathBuf::from("results/{time}");
+        assert!(has_time(&named));
+        let path = at_this_time(named, "2026-11-18T00:33:44Z");
+        assert!(!has_time(&path));
+        assert!(path.ends_with("2026-11-18T00-33-44Z"), "{path:?}");
     }
 
     #[test]

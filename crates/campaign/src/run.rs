@@ -10,16 +10,17 @@ use std::time::Instant;
 use proofhouse_detect::{RedactError, Redactor};
 use proofhouse_oatf::Mode;
 use proofhouse_range::{
-    ActorEndpoint, ConnectError, ConnectSubject, Ending, RunError, RunHandle, RunOptions,
-    RunReport, run as run_range,
+    ActorEndpoint, ActorErrorKind, ConnectError, ConnectSubject, Ending, RunError, RunHandle,
+    RunOptions, RunReport, offered_tools, run as run_range,
 };
 use proofhouse_subjects::{
     LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError,
 };
 use proofhouse_wire::{CancellationToken, fnv};
+use serde_json::{Value, json};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::canaries::{CanariesError, fresh};
+use crate::canaries::{CANARIES, CanariesError, fresh_for};
 use crate::document::Script;
 use crate::engine::CampaignSettings;
 use crate::judging::{cut, error_line, indicators};
@@ -32,6 +33,7 @@ use crate::plan::PlannedRun;
 use crate::probes::{NonceWatch, ProvenChannels};
 use crate::result::{RunOutcome, RunRecord};
 use crate::scratch::ScratchDirectory;
+use crate::trace_digest::TraceDigest;
 
 /// Warnings of a run that are kept.
 const MAX_WARNINGS: usize = 10;
@@ -78,6 +80,15 @@ impl AttemptError {
     }
 }
 
+/// How a subject ended.
+#[derive(Debug, Default)]
+struct SubjectEnding {
+    /// How it failed, if it did.
+    crash: Option<String>,
+    /// What of it was not done.
+    unfinished: Option<String>,
+}
+
 /// Everything a run needs.
 pub(crate) struct RunSetup {
     pub(crate) planned: PlannedRun,
@@ -117,6 +128,7 @@ impl RunSetup {
             indicators: Vec::new(),
             task_done: None,
             answer: None,
+            deeds: None,
             error: None,
             broken: None,
             broken_by: Some(InconclusiveReason::AttackFailed),
@@ -125,9 +137,11 @@ impl RunSetup {
             messages: 0,
             tokens: None,
             trace: None,
+            trace_digest: None,
             trace_lost: None,
             stderr: None,
             canaries: std::collections::BTreeMap::new(),
+            guard: None,
         }
     }
 
@@ -165,7 +179,15 @@ impl RunSetup {
     /// Gives the canaries of the document the values of this run.
     fn plant(&mut self, record: &mut RunRecord) -> Result<(), CanariesError> {
         if !self.script.canaries.is_empty() {
-            record.canaries = fresh(&self.script.canaries, self.planned.seed);
+            let (canaries, seed) = (&self.script.canaries, self.planned.seed);
+            record.canaries = fresh_for(&self.script.document, canaries, seed);
+            let kept = canaries
+                .iter()
+                .filter(|one| !record.canaries.contains_key(*one));
+            let kept = kept.map(|one| {
+                format!("canary `{one}` was not replaced: an indicator names a part of it that a fresh one does not have")
+            });
+            record.warnings.extend(kept);
             self.script = Arc::new(self.script.with_canaries(&record.canaries)?);
         }
         Ok(())
@@ -189,6 +211,7 @@ impl RunSetup {
             settle: pace.quiet,
             // Who is asked something says when it is done; until then, silence is thinking.
             idle_limit: pace.deadline,
+            arrival_limit: pace.deadline,
             ends_with_sessions: false,
             max_session: pace.deadline,
             new_threads: true,
@@ -205,12 +228,17 @@ impl RunSetup {
             twin: self.script.twin.clone(),
             ..RunOptions::default()
         };
+        let digest = TraceDigest::new();
+        if !record.canaries.is_empty() {
+            let canaries = json!(record.canaries);
+            options.trace_header.insert(CANARIES.to_owned(), canaries);
+        }
         if let Some(directory) = &self.settings.directory {
             let file = trace_file(&self.planned.id);
             let folder = self.folder;
             match File::create(directory.join(folder).join(&file)) {
                 Ok(output) => {
-                    options.trace = Some(Box::new(BufWriter::new(output)));
+                    options.trace = Some(Box::new(BufWriter::new(digest.of(output))));
                     record.trace = Some(format!("{folder}/{file}"));
                 }
                 // What came of the run is worth more than its recording.
@@ -247,7 +275,8 @@ impl RunSetup {
                 }
             }
         };
-        let mut crash = None;
+        record.trace_digest = record.trace.as_ref().map(|_| digest.hex());
+        let (mut crash, mut unfinished) = (None, None);
         if let Some(live) = live {
             let shutdown = tokio::time::timeout(pace.end, live.end()).await;
             let shutdown = shutdown.unwrap_or_else(|_| Shutdown {
@@ -255,7 +284,14 @@ impl RunSetup {
                 ..Shutdown::default()
             });
             record.tokens = shutdown.tokens;
+            record.guard = shutdown.guard.map(|mut counts| {
+                for line in &mut counts.findings {
+                    *line = error_line(&redactor.redact(line));
+                }
+                counts
+            });
             crash = shutdown.failure;
+            unfinished = shutdown.unfinished;
             record.stderr = shutdown
                 .stderr
                 .map(|text| last_lines(&redactor.redact(&text)));
@@ -274,9 +310,10 @@ impl RunSetup {
         let crash = crash.map(|why| redactor.redact(&why).into_owned());
         let report = report.map_err(|error| AttemptError::Range {
             message: redactor.redact(&error.to_string()).into_owned(),
-            by_subject: matches!(error, RunError::Subject(_)),
+            by_subject: is_by_subject(&error),
         })?;
-        self.judge(&report, said, crash, &redactor, record);
+        let ended = SubjectEnding { crash, unfinished };
+        self.judge(&report, said, ended, &redactor, record);
         Ok(())
     }
 
@@ -296,6 +333,15 @@ impl RunSetup {
             places.insert(actor.name.clone(), ActorEndpoint::Listen(address));
         }
         places
+    }
+
+    /// What the servers offer without the attack.
+    fn benign_tools(&self) -> HashMap<String, Vec<Value>> {
+        match &self.script.twin {
+            Some(control) => offered_tools(control),
+            None if self.planned.twin => offered_tools(&self.script.document),
+            None => HashMap::new(),
+        }
     }
 
     fn has_clients(&self) -> bool {
@@ -324,6 +370,7 @@ impl RunSetup {
             servers: Vec::new(),
             clients: callers.iter().map(|(_, mode)| mode.clone()).collect(),
             seed: self.planned.seed,
+            benign_tools: self.benign_tools(),
         };
         context.clients.sort();
         context.clients.dedup();
@@ -358,7 +405,7 @@ impl RunSetup {
         &self,
         report: &RunReport,
         said: Result<SubjectAnswer, SubjectError>,
-        crash: Option<String>,
+        ended: SubjectEnding,
         redactor: &Redactor,
         record: &mut RunRecord,
     ) {
@@ -402,7 +449,8 @@ impl RunSetup {
         let failed = |by, why: String| (by, why);
         let broken = failure
             .map(|why| failed(InconclusiveReason::SubjectFailed, why))
-            .or_else(|| Some(failed(InconclusiveReason::SubjectFailed, crash?)))
+            .or_else(|| Some(failed(InconclusiveReason::SubjectFailed, ended.crash?)))
+            .or_else(|| Some(failed(InconclusiveReason::TimedOut, ended.unfinished?)))
             .or_else(|| {
                 let first = report.errors.first()?;
                 Some(failed(InconclusiveReason::AttackFailed, first.to_string()))
@@ -423,12 +471,16 @@ impl RunSetup {
             report,
             answer: last.as_deref(),
             answered_at,
+            prompts: &self.script.prompts,
             blind: &blind(&self.script.document),
             subject: &self.name,
             // A control has no payload that it would have to read.
             channels: (!self.planned.twin).then_some(&*self.channels),
         };
         record.conditions = Conditions::of(&observed, &ControlState::Pending);
+        if self.planned.twin || record.conditions.exposed.held {
+            record.deeds = Some(observed.deeds());
+        }
         record.settle(&self.control(record));
         if record.has_failed() {
             let diagnostic = report
@@ -467,6 +519,18 @@ impl RunSetup {
         } else {
             no_control()
         }
+    }
+}
+
+/// Whether a run could not begin because of its subject: it did not start, or does not answer at its address.
+fn is_by_subject(error: &RunError) -> bool {
+    match error {
+        RunError::Subject(_) => true,
+        RunError::Actor(error) => error.kind == ActorErrorKind::Unreachable,
+        RunError::NoDriver { .. }
+        | RunError::DeliveryModifiers(_)
+        | RunError::Indicators(_)
+        | RunError::Secret(_) => false,
     }
 }
 

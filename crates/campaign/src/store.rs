@@ -1,10 +1,11 @@
 //! Results in files: written whole or not at all, and read with suspicion.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::outcome::ControlState;
 use crate::plan::Plan;
 use crate::probes::ProbeRecord;
 use crate::result::{CampaignResult, RunRecord, SubjectInfo, VERSION};
@@ -153,8 +154,8 @@ pub enum ResumeError {
     },
     /// A subject of the same name is another one.
     #[error(
-        "`{0}` is not the subject that the earlier campaign attacked: its description has changed, and runs of both \
-         must not be counted together; begin a new campaign in another directory"
+        "`{0}` is not the subject that the earlier campaign attacked: its description has changed, or a file that its \
+         command names has, and runs of both must not be counted together; begin a new campaign in another directory"
     )]
     Subject(String),
     /// It has runs that are not planned.
@@ -176,13 +177,16 @@ pub enum ResumeError {
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// It cannot be made.
-    #[error("--out: {}: cannot create the directory: {error}", path.display())]
+    #[error("--out: {}: cannot create the directory: {error}; name one that you may write to", path.display())]
     Make {
         /// The directory.
         path: PathBuf,
         /// Why.
         error: io::Error,
     },
+    /// It is a file.
+    #[error("--out: {} is a file; name a directory", .0.display())]
+    IsFile(PathBuf),
     /// It has a result, and nobody said to go on with it.
     #[error(
         "--out {}: there is a result already; continue it with --resume, or name another directory",
@@ -210,7 +214,7 @@ impl PrepareError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Resume(_) => true,
+            Self::Resume(_) | Self::IsFile(_) => true,
             Self::Taken(_) | Self::Make { .. } | Self::Load(_) | Self::Write { .. } => false,
         }
     }
@@ -221,7 +225,7 @@ impl PrepareError {
 pub struct EarlierCampaign {
     /// Its runs.
     pub runs: Vec<RunRecord>,
-    /// What its probes have shown; a subject that is another one now was refused.
+    /// What its probes have shown, of subjects of which all is known; one that is another now was refused.
     pub probes: Vec<ProbeRecord>,
 }
 
@@ -237,6 +241,9 @@ pub fn prepare(
     plan: &Plan,
     subjects: &[SubjectInfo],
 ) -> Result<EarlierCampaign, PrepareError> {
+    if directory.is_file() {
+        return Err(PrepareError::IsFile(directory.to_owned()));
+    }
     std::fs::create_dir_all(directory).map_err(|error| PrepareError::Make {
         path: directory.to_owned(),
         error,
@@ -248,9 +255,29 @@ pub fn prepare(
     }
     let earlier = if is_there {
         let earlier = load(&file)?;
+        let runs = resumable(plan, subjects, &earlier)?;
+        let kept: HashSet<&str> = runs.iter().map(|run| run.id.as_str()).collect();
+        let is_open = |name: &str| {
+            let mut open = plan
+                .runs
+                .iter()
+                .filter(|run| !kept.contains(run.id.as_str()));
+            open.any(|run| {
+                subjects
+                    .get(run.subject)
+                    .is_some_and(|one| one.name == name)
+            })
+        };
+        let may_differ: HashSet<&str> = subjects
+            .iter()
+            .filter(|subject| !subject.is_all_known() && is_open(&subject.name))
+            .map(|subject| subject.name.as_str())
+            .collect();
+        let probes = earlier.probes.into_iter().filter(is_settled);
+        let probes = probes.filter(|probe| !may_differ.contains(probe.subject.as_str()));
         EarlierCampaign {
-            runs: resumable(plan, subjects, &earlier)?,
-            probes: earlier.probes.into_iter().filter(is_settled).collect(),
+            probes: probes.collect(),
+            runs,
         }
     } else {
         EarlierCampaign::default()
@@ -263,7 +290,8 @@ pub fn prepare(
 }
 
 /// The runs of an earlier result that need not be made again for this plan. Runs of documents that have
-/// changed since, and runs that came to an error, are made again.
+/// changed since, and runs that came to an error, are made again. So are controls that runs still to be made rest on, unless
+/// all of the subject is known: its code may have changed.
 ///
 /// # Errors
 ///
@@ -323,7 +351,44 @@ pub fn resumable(
     let kept = earlier.runs.iter();
     // What version 1 called resisted may not have earned it.
     let kept = kept.filter(|run| run.verdict.is_some() && !run.has_failed() && is_same(run));
-    Ok(kept.cloned().collect())
+    let kept: Vec<RunRecord> = kept.cloned().collect();
+    Ok(without_old_controls(plan, subjects, kept))
+}
+
+/// The same without the controls of subjects of which not all is known, where there are attacks still to be made: those rest on
+/// a control of the same code. What rests on a control that failed is made again with it.
+fn without_old_controls(
+    plan: &Plan,
+    subjects: &[SubjectInfo],
+    kept: Vec<RunRecord>,
+) -> Vec<RunRecord> {
+    let ids: HashSet<&str> = kept.iter().map(|run| run.id.as_str()).collect();
+    let open = plan.runs.iter().filter(|run| {
+        let subject = subjects.get(run.subject);
+        !run.twin
+            && !ids.contains(run.id.as_str())
+            && subject.is_some_and(|subject| !subject.is_all_known())
+    });
+    let open: HashSet<(String, String)> = open
+        .map(|run| {
+            let document = plan.documents[run.document].info.id.clone();
+            (document, subjects[run.subject].name.clone())
+        })
+        .collect();
+    let pair = |run: &RunRecord| (run.document.clone(), run.subject.clone());
+    let controls = kept.iter().filter(|run| run.twin);
+    let failed: HashSet<_> = controls
+        .filter(|run| !ControlState::of(run).condition().held)
+        .map(pair)
+        .collect();
+    let stays = |run: &RunRecord| {
+        let pair = pair(run);
+        !open.contains(&pair) || (!run.twin && (run.outcome.gave_way() || !failed.contains(&pair)))
+    };
+    let stays: Vec<bool> = kept.iter().map(stays).collect();
+    let kept = kept.into_iter().zip(stays);
+    kept.filter_map(|(run, stays)| stays.then_some(run))
+        .collect()
 }
 
 /// Whether a probe has an answer; one without is asked again.
@@ -334,7 +399,7 @@ fn is_settled(probe: &ProbeRecord) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::outcome::{Conditions, ControlState, InconclusiveReason, RunCondition};
+    use crate::outcome::{Conditions, InconclusiveReason, RunCondition};
     use crate::result::{DocumentInfo, RunOutcome};
 
     pub(crate) fn run(
@@ -363,6 +428,7 @@ pub(crate) mod tests {
             indicators: Vec::new(),
             task_done: None,
             answer: None,
+            deeds: None,
             error: None,
             broken: None,
             broken_by: None,
@@ -371,9 +437,11 @@ pub(crate) mod tests {
             messages: 1,
             tokens: Some(5),
             trace: None,
+            trace_digest: None,
             trace_lost: None,
             stderr: None,
             canaries: std::collections::BTreeMap::new(),
+            guard: None,
         };
         record.settle(&done());
         record
@@ -381,7 +449,10 @@ pub(crate) mod tests {
 
     /// A control that did its task.
     pub(crate) fn done() -> ControlState {
-        ControlState::Done { why: String::new() }
+        ControlState::Done {
+            why: String::new(),
+            deeds: None,
+        }
     }
 
     /// All conditions, with or without a delivery.
@@ -422,6 +493,7 @@ pub(crate) mod tests {
                 simulation: true,
                 description: String::new(),
                 digest: None,
+                guard: None,
             }],
             documents: vec![document("A"), document("B")],
             probes: Vec::new(),
@@ -452,6 +524,7 @@ pub(crate) mod tests {
             simulation: false,
             description: description.to_owned(),
             digest: digest.map(str::to_owned),
+            guard: None,
         };
         assert!(info(Some("1"), "a").is_same(&info(Some("1"), "a")));
         assert!(!info(Some("1"), "a").is_same(&info(Some("2"), "a")));

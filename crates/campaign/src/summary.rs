@@ -8,6 +8,7 @@ use proofhouse_oatf::Tier;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::guard_effect::GuardEffect;
 use crate::outcome::{ControlState, InconclusiveReason, RunOutcome};
 use crate::result::{CampaignResult, RunRecord};
 use crate::statistics::Rate;
@@ -23,6 +24,9 @@ pub struct CampaignSummary {
     pub categories: Vec<RunGroup>,
     /// Per document and subject: every pair, also those without runs, by document.
     pub cells: Vec<Cell>,
+    /// What guards changed, where subjects were attacked without and with one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guards: Vec<GuardEffect>,
 }
 
 /// The runs that have something in common.
@@ -148,6 +152,14 @@ impl CampaignSummary {
     /// Counts a result.
     #[must_use]
     pub fn of(result: &CampaignResult) -> Self {
+        Self {
+            guards: GuardEffect::of(result),
+            ..Self::counted(result)
+        }
+    }
+
+    /// Counts a result without a look at what guards changed.
+    pub(crate) fn counted(result: &CampaignResult) -> Self {
         let mut tallies: HashMap<(&str, &str), Tally> = HashMap::new();
         for run in &result.runs {
             let tally = tallies.entry((&run.document, &run.subject)).or_default();
@@ -205,6 +217,7 @@ impl CampaignSummary {
                 })
                 .collect(),
             cells,
+            guards: Vec::new(),
         }
     }
 
@@ -442,6 +455,7 @@ mod tests {
             indicators: Vec::new(),
             task_done: twin.then_some(true),
             answer: None,
+            deeds: None,
             error: None,
             broken: None,
             broken_by: None,
@@ -450,9 +464,11 @@ mod tests {
             messages: 3,
             tokens: (!twin).then_some(7),
             trace: None,
+            trace_digest: None,
             trace_lost: None,
             stderr: None,
             canaries: BTreeMap::new(),
+            guard: None,
         };
         run.settle(&done());
         run
@@ -486,6 +502,7 @@ mod tests {
                 simulation: true,
                 description: String::new(),
                 digest: None,
+                guard: None,
             }],
             documents: vec![document("a", "x"), document("b", "y"), document("c", "x")],
             probes: Vec::new(),

@@ -75,7 +75,7 @@ impl ActorContext {
         for lost in lost {
             shared.ledger.lost(&self.inner.name, lost);
             if lost.armed {
-                shared.facts.armed_delivery_lost();
+                shared.facts.armed_delivery_lost(lost.kind);
             }
         }
         if lost.iter().any(|lost| lost.armed) {
@@ -117,7 +117,8 @@ impl ActorContext {
             .ledger
             .delivered(&self.inner.name, kind, name, fields);
         if armed {
-            shared.facts.armed_delivery();
+            let message = shared.recorder.messages();
+            shared.facts.armed_delivery(kind, message);
         }
         CountedDelivery {
             kind,
@@ -138,6 +139,13 @@ impl ActorContext {
             tool: tool.chars().take(MAX_NAME_CHARS).collect(),
             valid,
         });
+    }
+
+    /// The peer, which spoke the protocol before, did not take an input: that run failed.
+    pub fn run_refused(&self, why: &str) {
+        let why = why.chars().take(MAX_EXCERPT_CHARS).collect();
+        let facts = &self.inner.shared.facts;
+        facts.run_refused(&self.inner.name, why);
     }
 
     /// A run that the peer was asked for ended: with an error that it told, or well.

@@ -57,6 +57,28 @@ pub enum CarrierKind {
 }
 
 impl CarrierKind {
+    /// Whether it answers something that the model of a subject asked for, so that other calls of the same turn may follow
+    /// that were decided before it was read.
+    pub(crate) fn is_asked_for(self) -> bool {
+        match self {
+            Self::ToolResponse | Self::Resource | Self::TaskResponse | Self::FrontendToolResult => {
+                true
+            }
+            Self::Instructions
+            | Self::ToolListed
+            | Self::ResourceListed
+            | Self::PromptListed
+            | Self::Prompt
+            | Self::Elicitation
+            | Self::Sampling
+            | Self::Notification
+            | Self::Card
+            | Self::Message
+            | Self::Context
+            | Self::State => false,
+        }
+    }
+
     /// Whether an actor may send it of its own accord. The others are only shown to whoever asks.
     pub(crate) fn may_be_sent(self) -> bool {
         match self {

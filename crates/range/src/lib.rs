@@ -38,10 +38,10 @@ pub use driver::{
     ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
     PreparedActor,
 };
-pub use drivers::{BuiltInMode, mcp_over};
+pub use drivers::{BuiltInMode, mcp_over, offered_tools};
 pub use exposure::{Carrier, CarrierKind, Exposure};
 pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UnseenKind, UnseenMessage};
-pub use payload_channels::{has_payload, payload_channels};
+pub use payload_channels::{has_payload, payload_channels, payload_depths};
 pub use payload_field::PayloadField;
 pub use phases::{PhaseEntry, PhaseView};
 pub use presence::OpenPresence;

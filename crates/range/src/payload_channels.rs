@@ -1,6 +1,6 @@
 //! The channels of a payload: in which kinds of carriers an attack has something that its control has not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proofhouse_oatf::{Document, Mode};
 use serde_json::Value;
@@ -17,8 +17,18 @@ pub fn payload_channels(
     attack: &Document,
     control: Option<&Document>,
 ) -> BTreeSet<(Mode, CarrierKind, PayloadField)> {
+    payload_depths(attack, control).into_keys().collect()
+}
+
+/// The same, with how many characters of the field one has to read before all of the payload is read. Without a control, that
+/// is unknown, and none.
+#[must_use]
+pub fn payload_depths(
+    attack: &Document,
+    control: Option<&Document>,
+) -> BTreeMap<(Mode, CarrierKind, PayloadField), usize> {
     let baseline = control.and_then(|control| TwinBaseline::of(attack, control));
-    let mut channels = BTreeSet::new();
+    let mut channels = BTreeMap::new();
     for actor in attack.attack.execution.actors() {
         let shown = ShownByActor::of(&actor.phases);
         for (kind, name) in shown.states.iter().flat_map(carriers) {
@@ -27,16 +37,14 @@ pub fn payload_channels(
                     continue;
                 }
                 let fields = match &baseline {
-                    Some(baseline) => {
-                        baseline.payload(&actor.name, kind, &name, &branch, Value::clone)
-                    }
-                    None => BTreeSet::from([PayloadField::Text]),
+                    Some(baseline) => baseline.depths(&actor.name, kind, &name, &branch),
+                    None => BTreeMap::from([(PayloadField::Text, 0)]),
                 };
-                channels.extend(
-                    fields
-                        .into_iter()
-                        .map(|field| (actor.mode.clone(), kind, field)),
-                );
+                for (field, depth) in fields {
+                    let channel = (actor.mode.clone(), kind, field);
+                    let deepest: &mut usize = channels.entry(channel).or_default();
+                    *deepest = depth.max(*deepest);
+                }
             }
         }
     }

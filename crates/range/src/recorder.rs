@@ -199,6 +199,11 @@ impl RunRecorder {
         }
     }
 
+    /// How many messages were recorded until now.
+    pub(crate) fn messages(&self) -> u64 {
+        self.lock().messages
+    }
+
     pub(crate) fn header(&self, metadata: &Map<String, Value>) {
         let mut inner = self.lock();
         if let Some(output) = &mut inner.output

@@ -45,6 +45,8 @@ pub struct RunOptions {
     /// Nothing was seen for so long, and it was not for us to speak: the run ends, and what the subject would have done
     /// is not known.
     pub idle_limit: Duration,
+    /// Nobody came for so long: the run ends as one whose subject is silent.
+    pub arrival_limit: Duration,
     /// Whether the subject is done once it has ended every session it began and waits for nothing. Not where a process
     /// or an answer tells the end: a subject may make a session for each of its calls.
     pub ends_with_sessions: bool,
@@ -65,6 +67,8 @@ pub struct RunOptions {
     pub authorization: Option<ClientAuthorization>,
     /// Where the trace goes, line by line.
     pub trace: Option<Box<dyn Write + Send>>,
+    /// What the header of the trace has besides the document.
+    pub trace_header: serde_json::Map<String, serde_json::Value>,
     /// Texts that must not leave: not in the trace, nor in evidence, warnings and errors.
     pub secrets: Vec<String>,
     /// Hears what happens.
@@ -116,6 +120,7 @@ impl Default for RunOptions {
             grace: Duration::from_secs(5),
             settle: Duration::from_secs(10),
             idle_limit: Duration::from_secs(300),
+            arrival_limit: Duration::from_secs(300),
             ends_with_sessions: true,
             max_session: Duration::from_secs(1_800),
             limits: WireLimits::default(),
@@ -125,6 +130,7 @@ impl Default for RunOptions {
             headers: Vec::new(),
             authorization: None,
             trace: None,
+            trace_header: serde_json::Map::new(),
             secrets: Vec::new(),
             observer: None,
             generation: None,
@@ -220,10 +226,19 @@ pub struct RunReport {
     /// Whether the subject did something of its own accord (a call, an answer that is more than text) after the first
     /// delivery that carried the attack.
     pub acted_after_delivery: bool,
+    /// Whether it did so when it had the attack before any call, as in a description. A call after a result that carried the
+    /// attack may have been decided together with the one that was answered: those are in `calls_since_delivery`.
+    pub acted_surely: bool,
+    /// Such calls, as hashes of what was called and how.
+    pub calls_since_delivery: Vec<u64>,
+    /// All calls, as such hashes.
+    pub calls_made: Vec<u64>,
     /// Whether it said something to a client after that. What it said may be the text of an error.
     pub said_after_delivery: bool,
     /// When the first delivery that carried the attack was sent.
     pub delivered_at: Option<Instant>,
+    /// The number of the message with which it was sent; one or two before it may be counted with it.
+    pub delivered_with: Option<u64>,
     /// What went wrong on the way.
     pub warnings: Vec<String>,
     /// Actors that broke off.
@@ -247,10 +262,12 @@ pub async fn run(
     let document = Arc::new(document);
     let shared = Arc::new(shared(&document, &mut options)?);
     let name = document.attack.name.clone().unwrap_or_default();
-    let header = json!({"tool": "proofhouse", "document": document.attack.id, "name": name});
-    shared
-        .recorder
-        .header(header.as_object().unwrap_or(&serde_json::Map::new()));
+    let mut header = serde_json::Map::new();
+    header.insert("tool".to_owned(), "proofhouse".into());
+    header.insert("document".to_owned(), json!(document.attack.id));
+    header.insert("name".to_owned(), name.into());
+    header.extend(std::mem::take(&mut options.trace_header));
+    shared.recorder.header(&header);
 
     let clean = |error: RunError| match error {
         RunError::Actor(mut error) => {
@@ -273,6 +290,7 @@ pub async fn run(
         grace,
         settle: options.settle,
         idle_limit: options.idle_limit,
+        arrival_limit: options.arrival_limit,
         ends_with_sessions: options.ends_with_sessions,
     };
 
@@ -371,8 +389,12 @@ pub async fn run(
         spoke,
         calls: noted.calls,
         acted_after_delivery: noted.acted,
+        acted_surely: noted.acted_surely,
+        calls_since_delivery: noted.calls_since,
+        calls_made: noted.calls_made,
         said_after_delivery: noted.said,
         delivered_at: noted.armed_at,
+        delivered_with: noted.armed_message,
         warnings: record.warnings,
         errors,
     })
@@ -543,6 +565,7 @@ struct Waits {
     grace: Duration,
     settle: Duration,
     idle_limit: Duration,
+    arrival_limit: Duration,
     ends_with_sessions: bool,
 }
 
@@ -582,7 +605,7 @@ async fn play(
         };
         tokio::select! {
             ending = complete => ending,
-            () = idle(shared, contexts, waits.idle_limit, has_clients) => Ending::Idle,
+            () = idle(shared, contexts, waits, has_clients) => Ending::Idle,
             () = farewell(shared, waits.grace), if ends_with_sessions => return Ending::SubjectDone,
             () = handle.subject_done.cancelled() => Ending::SubjectDone,
         }
@@ -591,18 +614,20 @@ async fn play(
     ending
 }
 
-/// Waits until something was seen, and then nothing more for as long as a subject may be silent. While
-/// clients play, it is their work that tells the end; over stdio, it is the end of the input.
-async fn idle(shared: &RunShared, contexts: &[ActorContext], limit: Duration, has_clients: bool) {
+/// Waits until something was seen, and then nothing more for as long as a subject may be silent; or until nobody came for as
+/// long as one may stay away. While clients play, it is their work that tells the end; over stdio, it is the end of the input.
+async fn idle(shared: &RunShared, contexts: &[ActorContext], waits: Waits, has_clients: bool) {
     if has_clients || shared.over_stdio {
         return std::future::pending().await;
     }
     let mut activity = shared.activity.subscribe();
     // A quick subject may have said all it has to say before this looks for the first time.
-    if activity.wait_for(|messages| *messages > 0).await.is_err() {
-        return;
+    let arrival = activity.wait_for(|messages| *messages > 0);
+    match tokio::time::timeout(waits.arrival_limit, arrival).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(_)) | Err(_) => return,
     }
-    silence(shared, contexts, limit).await;
+    silence(shared, contexts, waits.idle_limit).await;
 }
 
 /// Silence is the subject's only while it waits neither for our answer nor for time to lead on.

@@ -2,7 +2,8 @@
 //! payload is what has to do with what the indicators wait for (`payload_clues.rs`): a document and its control may
 //! differ in a greeting, too.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use proofhouse_oatf::{Action, ActionKind, Document, compute_effective_state};
 use serde_json::{Value, json};
@@ -119,6 +120,38 @@ impl TwinBaseline {
         telling(related)
     }
 
+    /// In which fields a branch of an actor's has the payload, and how many characters of each one has to read to its end.
+    pub(crate) fn depths(
+        &self,
+        actor: &str,
+        kind: CarrierKind,
+        name: &str,
+        branch: &Value,
+    ) -> BTreeMap<PayloadField, usize> {
+        let fields = self.payload(actor, kind, name, branch, Value::clone);
+        let mut depths: BTreeMap<PayloadField, usize> =
+            fields.into_iter().map(|field| (field, 0)).collect();
+        let differences = self.differences(actor, kind, name, branch, Value::clone);
+        let shown = self.shown.get(actor);
+        let innocent = shown.map(|shown| shown.branches(kind, name));
+        let innocent: Vec<ShownValue> = innocent.iter().flatten().flat_map(leaves).collect();
+        let mut read: BTreeMap<PayloadField, usize> = BTreeMap::new();
+        for leaf in leaves(branch) {
+            let field = PayloadField::of(kind, &leaf.0);
+            let before = read.entry(field).or_default();
+            let length = text_of(&leaf.1).chars().count();
+            if let Some(depth) = depths.get_mut(&field)
+                && differences.contains(&leaf)
+            {
+                let same = innocent.iter().filter(|(path, _)| *path == leaf.0);
+                let after = same.map(|(_, other)| same_end(&leaf.1, other)).max();
+                *depth = (*before + length - after.unwrap_or_default()).max(*depth);
+            }
+            *before += length;
+        }
+        depths
+    }
+
     /// What a branch has that the control does not have in the same field.
     fn differences(
         &self,
@@ -158,6 +191,21 @@ impl TwinBaseline {
         }
         new.into_iter().filter(|leaf| !is_method(leaf)).collect()
     }
+}
+
+/// A single value as it is read.
+fn text_of(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+/// How many characters at the end two values have in common.
+fn same_end(one: &Value, other: &Value) -> usize {
+    let (one, other) = (text_of(one), text_of(other));
+    let pairs = one.chars().rev().zip(other.chars().rev());
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// The fields that say something, if any does: beside a text, names and what is neither are no payload.
@@ -308,6 +356,23 @@ mod tests {
             let fields = baseline.payload("default", kind, "fetch", branch, Value::clone);
             assert_eq!(fields, BTreeSet::from([expected]), "{field}");
         }
+    }
+
+    #[test]
+    fn the_depth_of_the_payload_is_its_end() {
+        let of = |text: &str| {
+            format!(
+                "{{name: fetch, description: Fetches., responses: [{{content: {{content: [{{type: text, text: Hello.}}, {{type: text, text: \"{text}\"}}]}}}}]}}"
+            )
+        };
+        let (shown, baseline) = tools(&of("Sunny. Pass KEY-77. Bye."), &of("Sunny. Bye."));
+        let kind = CarrierKind::ToolResponse;
+        let branch = &shown["default"].branches(kind, "fetch")[0];
+        let depths = baseline.depths("default", kind, "fetch", branch);
+        let end = "Hello.Sunny. Pass KEY-77".chars().count();
+        // The end of a payload looks like that of the text before it.
+        let found = depths[&PayloadField::Text];
+        assert!((end..=end + 8).contains(&found), "{depths:?}, not {end}");
     }
 
     #[test]

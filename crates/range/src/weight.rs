@@ -73,14 +73,23 @@ pub(crate) fn weigh(mode: &Mode, operation: &str, direction: Direction, content:
             _ => Weight::Contact,
         },
         (Protocol::A2a, false, _) if operation == CARD_EVENT => Weight::Contact,
-        (Protocol::A2a, false, _) => match state_of(content).and_then(A2aTaskState::parse) {
-            Some(A2aTaskState::Submitted | A2aTaskState::Working) => Weight::Contact,
-            Some(A2aTaskState::Failed) => Weight::Error(told(content, "the task failed")),
-            Some(A2aTaskState::Canceled) => Weight::Error(told(content, "the task was cancelled")),
-            Some(A2aTaskState::AuthRequired) => {
+        (Protocol::A2a, false, _) => match state_of(content).map(A2aTaskState::parse) {
+            // Nobody knows whether a task in a state that the protocol does not have is done.
+            Some(
+                None
+                | Some(A2aTaskState::Submitted | A2aTaskState::Working | A2aTaskState::Unknown),
+            ) => Weight::Contact,
+            Some(Some(A2aTaskState::Failed)) => Weight::Error(told(content, "the task failed")),
+            Some(Some(A2aTaskState::Canceled)) => {
+                Weight::Error(told(content, "the task was cancelled"))
+            }
+            Some(Some(A2aTaskState::AuthRequired)) => {
                 Weight::Error(told(content, "the task asks for credentials"))
             }
-            _ => said_or(content, act_or_error(content)),
+            None
+            | Some(Some(
+                A2aTaskState::InputRequired | A2aTaskState::Completed | A2aTaskState::Rejected,
+            )) => said_or(content, act_or_error(content)),
         },
         // A frontend's inputs and results are its own.
         (Protocol::AgUi, _, Direction::Request) => Weight::Own,
@@ -337,6 +346,14 @@ mod tests {
                 Direction::Response,
                 json!({"kind": "task", "status": {"state": "completed"}}),
                 Weight::Served,
+            ),
+            (
+                Mode::A2aClient,
+                "message/send",
+                Direction::Response,
+                json!({"kind": "task", "status": {"state": "paused",
+                    "message": {"parts": [{"kind": "text", "text": "Later."}]}}}),
+                Weight::Contact,
             ),
             (
                 Mode::A2aClient,

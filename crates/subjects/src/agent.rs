@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::models::SubjectModelError;
 use crate::open::SubjectOpenError;
+use crate::reply_watch::{ReplyWatch, WatchedModel};
 use crate::subject::{
     LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError, SubjectInfo,
 };
@@ -90,7 +91,7 @@ impl AgentSubject {
     }
 
     /// The agent, with the servers of a run as its capabilities.
-    fn host(&self, run: &RunContext) -> Result<Host, SubjectError> {
+    fn host(&self, run: &RunContext, watch: &Arc<ReplyWatch>) -> Result<Host, SubjectError> {
         let mut bundles = self.bundles.clone();
         let own = bundles
             .iter_mut()
@@ -122,7 +123,10 @@ impl AgentSubject {
             self.runtimes.clone(),
             self.limits.clone(),
             environment,
-            (self.model)().map_err(SubjectError::of)?,
+            Arc::new(WatchedModel::new(
+                (self.model)().map_err(SubjectError::of)?,
+                Arc::clone(watch),
+            )),
         );
         for remote in remotes {
             host = host.with_remote(&self.agent, remote);
@@ -135,7 +139,8 @@ impl AgentSubject {
     }
 
     async fn start_now(&self, run: &RunContext) -> Result<Box<dyn LiveSubject>, SubjectError> {
-        let host = self.host(run)?;
+        let watch = Arc::new(ReplyWatch::default());
+        let host = self.host(run, &watch)?;
         let here = |protocol: Protocol| {
             let mut clients = run.clients.iter();
             let wanted = clients.any(|mode| mode.protocol() == protocol);
@@ -169,6 +174,7 @@ impl AgentSubject {
             places: found,
             served,
             stop,
+            watch,
         }))
     }
 }
@@ -217,6 +223,8 @@ struct LiveAgent {
     places: ServeAddresses,
     served: Option<JoinHandle<()>>,
     stop: CancellationToken,
+    /// What was wrong with what its model replied.
+    watch: Arc<ReplyWatch>,
 }
 
 impl LiveAgent {
@@ -284,7 +292,7 @@ impl LiveSubject for LiveAgent {
                 let _ = served.await;
             }
             Shutdown {
-                failure: None,
+                failure: self.watch.failure(),
                 tokens,
                 ..Shutdown::default()
             }

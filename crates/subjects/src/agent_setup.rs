@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofhouse_agent::model::RedactText;
 use proofhouse_agent::remote::{GrantError, grant_servers};
 use proofhouse_agent::task::{Host, StartError, Task, TaskInput, TaskOptions, User};
-use proofhouse_manifest::{Agent, Bundle, Catalog, MountScope, Tool, ToolAction};
+use proofhouse_manifest::{Agent, Bundle, Catalog, Tool, ToolAction};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 
@@ -145,7 +145,7 @@ impl AgentSetup {
         }
         if let Some(files) = &self.files {
             host = host.with_files(directory(files)?);
-        } else if agent.mount != MountScope::None {
+        } else if !agent.mount.is_empty() {
             notify(Notice::MountWithoutFiles);
         }
         let trace = match &self.trace {

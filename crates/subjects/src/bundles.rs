@@ -109,7 +109,8 @@ pub fn read(paths: &[PathBuf], notify: &dyn Fn(Notice)) -> Result<Vec<Bundle>, B
     let mut read = Vec::new();
     for ((input, text, bundle, mut findings), more) in files.into_iter().zip(between) {
         findings.extend(more);
-        unusable += usize::from(is_unusable(&findings));
+        let is_unset = !bundle.unset_variables.is_empty();
+        unusable += usize::from(is_unset || is_unusable(&findings));
         sort(&mut findings);
         notify(Notice::Findings {
             name: input.name(),

@@ -7,7 +7,7 @@ use proofhouse_range::{ActorEndpoint, BoxFuture};
 
 use crate::Notice;
 use crate::headers;
-use crate::open::{OpenContext, SubjectOpenError};
+use crate::open::{OpenContext, SubjectOpenError, without_credentials};
 use crate::prompt_delivery::{PromptDelivery, PromptEndpoint};
 use crate::spec::{EndpointSpec, Urls};
 use crate::subject::{
@@ -96,6 +96,19 @@ impl Subject for EndpointSubject {
             Mode::McpServer | Mode::A2aServer => self.listen(mode).is_some(),
             _ => self.spec.urls.endpoint(mode).is_some(),
         }
+    }
+
+    fn start_hints(&self) -> Vec<String> {
+        let urls = [
+            ("--ag-ui-url", &self.spec.urls.ag_ui),
+            ("--a2a-url", &self.spec.urls.a2a),
+            ("--mcp-url", &self.spec.urls.mcp),
+        ];
+        let named = urls.into_iter().filter_map(|(flag, url)| {
+            let url = without_credentials(url.as_deref()?);
+            Some(format!("Start your agent at {url}, or correct {flag}."))
+        });
+        named.collect()
     }
 
     fn at_a_time(&self) -> Option<usize> {

@@ -57,6 +57,7 @@ impl HostSubject {
                 simulation: false,
                 description: "an agent in the process of its tests".to_owned(),
                 digest: None,
+                guard: None,
             },
             pace,
             secrets,

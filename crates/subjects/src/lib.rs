@@ -15,6 +15,7 @@ mod command;
 mod digest;
 pub mod discover;
 mod endpoint;
+mod guarded;
 pub mod headers;
 pub mod host;
 pub mod login;
@@ -25,12 +26,15 @@ mod open;
 pub mod operator;
 pub mod placeholders;
 mod prompt_delivery;
+mod reply_watch;
 pub mod spec;
 mod subject;
+pub mod tool_listing;
 pub mod tool_manifests;
 
 use std::sync::Arc;
 
+pub use guarded::{GuardedSubject, STOCK_POLICY, is_guardable};
 pub use mcp_config::{InPlaceError, McpConfigError, RewriteError};
 pub use notice::Notice;
 pub use open::{
@@ -38,7 +42,8 @@ pub use open::{
 };
 pub use proofhouse_manifest::interpolate::Sealed;
 pub use subject::{
-    LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError, SubjectInfo,
+    GuardCounts, GuardInfo, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer,
+    SubjectError, SubjectInfo,
 };
 
 /// Looks up a variable of the environment. Only the binary reads it; it passes this in.

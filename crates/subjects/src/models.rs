@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proofhouse_agent::model::{self, Model, ModelConfig, ModelOpenError, PROVIDERS};
 use proofhouse_manifest::interpolate::Sealed;
+use proofhouse_wire::gate::RequestGate;
 
 use crate::EnvironmentLookup;
 
@@ -62,9 +63,25 @@ pub fn open(
     directory: &Path,
     environment: &EnvironmentLookup,
 ) -> Result<Arc<dyn Model>, SubjectModelError> {
+    open_behind(None, spec, base_url, directory, environment)
+}
+
+/// The same, with its requests behind a gate.
+///
+/// # Errors
+///
+/// Returns an error when there is no such model, or when what it needs is not there.
+pub(crate) fn open_behind(
+    gate: Option<&Arc<dyn RequestGate>>,
+    spec: &str,
+    base_url: Option<&str>,
+    directory: &Path,
+    environment: &EnvironmentLookup,
+) -> Result<Arc<dyn Model>, SubjectModelError> {
     let prefix = spec.split(':').next().unwrap_or_default();
     let mut config = ModelConfig {
         directory: directory.to_owned(),
+        gate: gate.cloned(),
         ..ModelConfig::default()
     };
     let row = PROVIDERS.iter().find(|row| row.prefix == prefix);

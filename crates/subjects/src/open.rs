@@ -7,12 +7,13 @@ use proofhouse_manifest::{Agent, Bundle, BundleLimits};
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::runtime::ActionError;
 use proofhouse_wire::files::{DOCUMENTS, Unreadable, collect};
+use proofhouse_wire::gate::RequestGate;
 use serde_json::json;
 
 use crate::agent::{AgentSubject, ModelOfRun};
 use crate::bundles::{self, BundleError};
 use crate::command::CommandSubject;
-use crate::digest::digest;
+use crate::digest::{digest, named_files};
 use crate::endpoint::EndpointSubject;
 use crate::headers::HeaderError;
 use crate::mcp_config::McpConfigError;
@@ -54,6 +55,8 @@ pub struct OpenContext<'o> {
     pub environment: EnvironmentLookup,
     /// Hears what its user should know.
     pub notify: &'o dyn Fn(Notice),
+    /// What the requests of its model go through, if they count together with those of others.
+    pub gate: Option<Arc<dyn RequestGate>>,
 }
 
 /// Why a subject cannot be opened.
@@ -161,7 +164,8 @@ pub fn open(
         kind: kind.to_owned(),
         simulation: false,
         description,
-        digest: Some(digest(&spec.kind, &[])),
+        digest: Some(digest(&spec.kind, &named(&spec.kind))),
+        guard: None,
     };
     Ok(match &spec.kind {
         SubjectKind::Simulation(model) => {
@@ -255,7 +259,13 @@ fn opened(
     directory: &Path,
     opening: &OpenContext<'_>,
 ) -> Result<OpenedModel, SubjectModelError> {
-    let model = models::open(name, base_url, directory, &opening.environment)?;
+    let model = models::open_behind(
+        opening.gate.as_ref(),
+        name,
+        base_url,
+        directory,
+        &opening.environment,
+    )?;
     let is_simulation = model.is_simulation();
     let remembers = REMEMBERING.iter().any(|start| name.starts_with(start));
     let of_run: ModelOfRun = if remembers {
@@ -328,6 +338,17 @@ fn bare_model(
         ..info
     };
     AgentSubject::new(info, vec![bundle], None, opened.of_run, &[])
+}
+
+/// What is in the files that a command names.
+fn named(kind: &SubjectKind) -> Vec<String> {
+    match kind {
+        SubjectKind::Command(command) => named_files(command),
+        SubjectKind::Simulation(_)
+        | SubjectKind::Manifest(_)
+        | SubjectKind::Model(_)
+        | SubjectKind::Endpoint(_) => Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use proofhouse_tools::actions::{KubernetesJobs, McpAuthorization, McpRuntime};
 use proofhouse_tools::auth::Providers;
 use proofhouse_tools::http::{EgressPolicy, HttpClient};
 use proofhouse_tools::operator::{
-    McpOauthConfig, OperatorConfig, RetentionConfig, SignInConfig, WebhookConfig,
+    McpOauthConfig, ModelPrices, OperatorConfig, RetentionConfig, SignInConfig, WebhookConfig,
 };
 use proofhouse_tools::runtime::{
     ActionError, ActionFailure, Environment, Runtimes, ToolLimits, ToolTask,
@@ -42,6 +42,7 @@ pub struct Operator {
     webhooks: WebhookConfig,
     sign_in: Option<SignInConfig>,
     retention: RetentionConfig,
+    prices: ModelPrices,
     runtime: Value,
 }
 
@@ -109,6 +110,7 @@ impl Operator {
             webhooks: config.webhooks,
             sign_in: config.sign_in,
             retention: config.retention,
+            prices: config.prices,
             runtime: json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
         })
     }
@@ -226,6 +228,12 @@ impl Operator {
     #[must_use]
     pub fn retention(&self) -> RetentionConfig {
         self.retention
+    }
+
+    /// What models cost.
+    #[must_use]
+    pub fn prices(&self) -> ModelPrices {
+        self.prices.clone()
     }
 
     /// What calls know that belong to no task.

@@ -1,5 +1,6 @@
 //! Subjects: what is attacked, as the campaign sees it. A program with a subject of its own implements this.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use proofhouse_oatf::Mode;
 use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Someone who can be attacked, once per run and in several runs at a time.
 pub trait Subject: Send + Sync {
@@ -29,6 +31,11 @@ pub trait Subject: Send + Sync {
     /// looks. Documents with other actors are left out of a campaign.
     fn meets(&self, _mode: &Mode) -> bool {
         true
+    }
+
+    /// What its user should check when it could not be started or reached, in whole sentences.
+    fn start_hints(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// How many runs it can take at a time, if there is a limit.
@@ -72,9 +79,57 @@ pub struct SubjectInfo {
     /// Tells one version of its description from another; results of earlier programs have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// The guard in front of its servers, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<GuardInfo>,
+}
+
+/// The guard in front of the servers of a subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GuardInfo {
+    /// The same subject without the guard.
+    pub subject: String,
+    /// The policy: `stock`, or its file.
+    pub policy: String,
+    /// Tells one version of the policy from another.
+    pub digest: String,
+    /// Whether the definitions of the control count as approved, so that what an attack changes in them is withheld. Where not,
+    /// each run is the first that the guard sees of its servers.
+    pub approves_controls: bool,
+}
+
+/// What a guard did in a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GuardCounts {
+    /// Calls that it asked about. Nobody answers in a campaign, so each was denied.
+    pub asked: u64,
+    /// Other messages and definitions that it did not let pass.
+    pub blocked: u64,
+    /// Messages that it took something out of.
+    pub redacted: u64,
+    /// What it only wrote down.
+    pub logged: u64,
+    /// The first that it asked about, did not let pass or took something out of, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+}
+
+impl GuardCounts {
+    /// How often it did not let something pass as it was.
+    #[must_use]
+    pub fn stopped(&self) -> u64 {
+        self.asked + self.blocked + self.redacted
+    }
 }
 
 impl SubjectInfo {
+    /// Whether its description is all of it, so that the same description is the same subject: not where it is a program, which
+    /// may have changed since.
+    #[must_use]
+    pub fn is_all_known(&self) -> bool {
+        matches!(self.kind.as_str(), "sim" | "manifest" | "model")
+    }
+
     /// Whether nothing says that this is another subject.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -115,6 +170,8 @@ pub struct RunContext {
     pub clients: Vec<Mode>,
     /// Where the run's chance comes from.
     pub seed: u64,
+    /// The definitions of tools that the servers have without the attack, by actor, where there is a control.
+    pub benign_tools: HashMap<String, Vec<Value>>,
 }
 
 /// How patient runs are.
@@ -161,10 +218,14 @@ pub struct Shutdown {
     pub tokens: Option<u64>,
     /// How it failed, if it ended by itself before it was asked to, and not well.
     pub failure: Option<String>,
+    /// What of it still ran when it had answered and ended, so that nobody knows what it would have done.
+    pub unfinished: Option<String>,
     /// What went wrong without spoiling the run.
     pub warnings: Vec<String>,
     /// The end of what it wrote to its error output, if it has one.
     pub stderr: Option<String>,
+    /// What the guard in front of its servers did, if there is one.
+    pub guard: Option<GuardCounts>,
 }
 
 /// Why a subject cannot take part.

@@ -93,7 +93,8 @@ fn read(input: &FileInput, notify: &dyn Fn(Notice)) -> Option<Vec<Located>> {
     let (bundle, findings) = Bundle::read(&text);
     let errors = findings
         .iter()
-        .any(|finding| finding.severity == DiagnosticSeverity::Error);
+        .any(|finding| finding.severity == DiagnosticSeverity::Error)
+        || !bundle.unset_variables.is_empty();
     notify(Notice::Findings {
         name: input.name(),
         text,

@@ -9,10 +9,8 @@ mod judge;
 use std::path::Path;
 
 use proofhouse_oatf::{AttackResult, Direction};
-use proofhouse_source::format::{FormatReader, Wording};
-use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, DocumentWalk, NodeRef, ReadLimits, Source, did_you_mean,
-};
+use proofhouse_source::format::{FileFormat, FormatReader, Wording};
+use proofhouse_source::{Diagnostic, DocumentWalk, NodeRef, ReadLimits, did_you_mean};
 use serde_json::Value;
 
 pub use fields::{json_schema, reference};
@@ -151,24 +149,17 @@ pub fn is_cases_file(path: &Path) -> bool {
 /// ```
 #[must_use]
 pub fn read(text: &str) -> (Vec<LabelledCase>, Vec<Diagnostic>) {
-    let (source, errors) = Source::read_leniently(text, &LIMITS);
-    let unreadable = errors.into_iter().map(|error| Diagnostic {
-        severity: DiagnosticSeverity::Error,
-        code: "LC-001",
-        path: None,
-        span: Some(error.span),
-        message: error.message,
-        help: None,
-    });
-    let mut findings: Vec<Diagnostic> = unreadable.collect();
-    let mut cases = Vec::new();
-    if let Some(source) = &source {
+    let format = FileFormat {
+        limits: &LIMITS,
+        unreadable: "LC-001",
+        may_be_empty: false,
+    };
+    let (cases, findings) = format.read(text, |source| {
         let mut reader = Reader(DocumentWalk::new(source));
-        cases = reader.root(source.root()).unwrap_or_default();
-        findings.extend(reader.0.into_findings());
-    }
-    findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.offset));
-    (cases, findings)
+        let cases = reader.root(source.root());
+        (cases, reader.0.into_findings())
+    });
+    (cases.unwrap_or_default(), findings)
 }
 
 /// Walks a file.

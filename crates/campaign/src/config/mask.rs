@@ -1,5 +1,7 @@
 //! Takes out of a text what may be secret before its lines are shown beside findings.
 
+use proofhouse_source::starred;
+
 /// The keys whose values may be secret.
 const BLOCKS: [&str; 2] = ["headers", "environment"];
 
@@ -32,7 +34,7 @@ pub(super) fn masked(text: &str) -> String {
         match from {
             Some(from) => {
                 out.push_str(&line[..from]);
-                out.extend(line[from..].chars().flat_map(stars));
+                out.push_str(&without_values(&line[from..]));
             }
             None => out.push_str(&without_passwords(line)),
         }
@@ -40,14 +42,30 @@ pub(super) fn masked(text: &str) -> String {
     out
 }
 
-/// As many stars as a character has bytes; blanks stay.
-fn stars(c: char) -> impl Iterator<Item = char> {
-    let (c, count) = if c.is_whitespace() && c.len_utf8() == 1 {
-        (c, 1)
-    } else {
-        ('*', c.len_utf8())
-    };
-    std::iter::repeat_n(c, count)
+/// Stars for everything but `${NAME}`: the name of a variable is not its value.
+fn without_values(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, after) = rest.split_at(at);
+        out.push_str(&starred(before));
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name = after[2..]
+            .find(|c: char| !is_of_name(c))
+            .map_or(2, |end| end + 2);
+        // `$${` is the text `${`.
+        let is_name = !before.ends_with('$') && name > 2 && after[name..].starts_with('}');
+        let end = if is_name { name + 1 } else { 2 };
+        let shown = &after[..end];
+        out.push_str(&if is_name {
+            shown.to_owned()
+        } else {
+            starred(shown)
+        });
+        rest = &after[end..];
+    }
+    out.push_str(&starred(rest));
+    out
 }
 
 fn without_passwords(line: &str) -> String {
@@ -60,7 +78,7 @@ fn without_passwords(line: &str) -> String {
             .find(['/', ' ', '"', '\'', '\n'])
             .unwrap_or(after.len());
         let user = after[..end].rfind('@').unwrap_or(0);
-        out.extend(after[..user].chars().flat_map(stars));
+        out.push_str(&starred(&after[..user]));
         rest = &after[user..];
     }
     out.push_str(rest);
@@ -87,6 +105,10 @@ mod tests {
             (
                 "  environment:\n    K: |\n      ab\n",
                 "  environment:\n    K: *\n      **\n",
+            ),
+            (
+                "  environment:\n    K: x${OPENAI_API_KEY}y $${z} ${\n",
+                "  environment:\n    K: *${OPENAI_API_KEY}* ***** **\n",
             ),
             ("url: http://u:p@h/x\n", "url: http://***@h/x\n"),
             (

@@ -14,8 +14,8 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use proofhouse_source::format::FormatReader;
-use proofhouse_source::{Diagnostic, DiagnosticSeverity, NodeRef, ReadLimits, Source, YamlScalar};
+use proofhouse_source::format::{FileFormat, FormatReader};
+use proofhouse_source::{Diagnostic, NodeRef, ReadLimits, YamlScalar};
 use proofhouse_subjects::spec::SubjectSpec;
 
 use crate::accepted::{self, AcceptedRisk};
@@ -144,24 +144,17 @@ pub fn read(
     variables: ConfigVariables<'_>,
     wants: &dyn Fn(&str) -> bool,
 ) -> (ProjectConfig, Vec<Diagnostic>) {
-    let (source, errors) = Source::read_leniently(text, &LIMITS);
-    let unreadable = errors.into_iter().map(|error| Diagnostic {
-        severity: DiagnosticSeverity::Error,
-        code: "PC-001",
-        path: None,
-        span: Some(error.span),
-        message: error.message,
-        help: None,
-    });
-    let mut findings: Vec<Diagnostic> = unreadable.collect();
-    let mut config = ProjectConfig::default();
-    if let Some(source) = &source {
+    let format = FileFormat {
+        limits: &LIMITS,
+        unreadable: "PC-001",
+        may_be_empty: false,
+    };
+    let (config, findings) = format.read(text, |source| {
         let mut reader = ConfigReader::new(source, directory, variables);
-        config = root(&mut reader, source.root(), wants).unwrap_or_default();
-        findings.extend(reader.into_findings());
-    }
-    findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.offset));
-    (config, findings)
+        let config = root(&mut reader, source.root(), wants);
+        (config, reader.into_findings())
+    });
+    (config.unwrap_or_default(), findings)
 }
 
 fn root<'s>(
@@ -206,7 +199,12 @@ fn root<'s>(
         );
     }
     let accepted = fields.read("accepted", |reader, node| {
-        Some(reader.one_or_more(node, accepted))
+        let mut known: Vec<AcceptedRisk> = Vec::new();
+        Some(reader.one_or_more(node, |reader, node| {
+            let risk = accepted(reader, node)?;
+            accept_once(reader, &mut known, &risk);
+            Some(risk)
+        }))
     });
     let reports = fields.choices("reports").into_iter();
     Some(ProjectConfig {
@@ -225,6 +223,24 @@ fn root<'s>(
         reports: reports.filter_map(ReportFormat::named).collect(),
         accepted: accepted.unwrap_or_default(),
     })
+}
+
+/// Says so if a finding was accepted before: which of the two dates counts would depend on their order.
+fn accept_once(
+    reader: &mut ConfigReader<'_, '_>,
+    known: &mut Vec<AcceptedRisk>,
+    risk: &AcceptedRisk,
+) {
+    let mut same = known.iter();
+    let same = same.find(|other| other.id == risk.id && other.subject == risk.subject);
+    if let Some(other) = same {
+        let message = format!(
+            "{} on {} is accepted twice, until {} and until {}",
+            risk.id, risk.subject, other.until, risk.until
+        );
+        reader.error("PC-005", &message, Some("keep one of the two entries"));
+    }
+    known.push(risk.clone());
 }
 
 fn accepted<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<AcceptedRisk> {
@@ -308,6 +324,20 @@ fail_on: tier=local_action
         assert_eq!(codes(&|_| true), ["PC-006", "PC-006"]);
         assert_eq!(codes(&|name| name == "a"), ["PC-006"]);
         assert_eq!(codes(&|name| name == "c"), [""; 0]);
+    }
+
+    #[test]
+    fn a_finding_is_accepted_once() {
+        let accepted = "accepted:\n  - {id: A, subject: s, until: 2026-01-01, reason: x}\n";
+        let other =
+            |id: &str| format!("  - {{id: {id}, subject: s, until: 2099-01-01, reason: y}}\n");
+        let of = |id: &str| findings(&format!("proofhouse: 1\n{accepted}{}", other(id)));
+        assert_eq!(of("B"), []);
+        let twice = of("A");
+        assert_eq!(twice.len(), 1, "{twice:?}");
+        assert_eq!(twice[0].span.as_ref().unwrap().line, 4);
+        let message = "A on s is accepted twice, until 2026-01-01 and until 2099-01-01";
+        assert_eq!(twice[0].message, message);
     }
 
     #[test]

@@ -221,7 +221,9 @@ impl<'s, 'v> ConfigReader<'s, 'v> {
             Err(VariableProblem::NotSet(name)) => self.error(
                 "PC-006",
                 &format!("the environment variable `{name}` is not set"),
-                None,
+                Some(&format!(
+                    "export {name}=…; in CI, pass it to the step with `env:`"
+                )),
             ),
             Err(VariableProblem::Malformed) => self.error(
                 "PC-007",

@@ -52,6 +52,20 @@ impl Draft {
         self
     }
 
+    /// Whether the only subject is a command that nobody said more of than where its MCP servers are.
+    fn is_mcp_client(&self) -> bool {
+        let is_command = |command: &String| {
+            !["a2a_url", "port"]
+                .iter()
+                .any(|word| command.contains(&format!("{{{word}}}")))
+        };
+        self.command.as_ref().is_some_and(is_command)
+            && self.agents.is_empty()
+            && self.endpoints.is_empty()
+            && self.suggested.is_empty()
+            && self.simulation.is_none()
+    }
+
     /// Whether there is nobody to test.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -103,7 +117,7 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
     if draft.command.is_none() {
         command_suggestion(&mut out, found);
     }
-    documents(&mut out, found);
+    documents(&mut out, draft, found);
     let _ = write!(
         out,
         "# How often to run each attack. Models do not always answer the same, so more repeats give a more reliable result.\n\
@@ -296,7 +310,7 @@ fn command_suggestion(out: &mut String, found: &DiscoveredProject) {
     out.push('\n');
 }
 
-fn documents(out: &mut String, found: &DiscoveredProject) {
+fn documents(out: &mut String, draft: &Draft, found: &DiscoveredProject) {
     out.push_str(
         "# The attacks to run. Without `documents`, these are the attacks of the built-in library.\n",
     );
@@ -311,11 +325,16 @@ fn documents(out: &mut String, found: &DiscoveredProject) {
             }
         }
     }
-    out.push_str(
+    out.push_str(if draft.is_mcp_client() {
+        "filters:\n  \
+           # Only attacks by MCP servers: the command does not use {a2a_url}.\n  \
+           protocols: [mcp]\n  \
+           # severities: [high, critical]\n\n"
+    } else {
         "# filters:\n\
          #   protocols: [mcp]\n\
-         #   severities: [high, critical]\n\n",
-    );
+         #   severities: [high, critical]\n\n"
+    });
 }
 
 /// A text from outside that ends neither its line nor the comment.

@@ -203,8 +203,10 @@ impl DriveSession {
             return Err(RequestError::Cancelled);
         }
         for record in &made.probes {
-            let is_same =
-                |known: &ProbeRecord| known.mode == record.mode && known.kind == record.kind;
+            let is_same = |known: &ProbeRecord| {
+                let channel = |one: &ProbeRecord| (one.mode.clone(), one.kind, one.field);
+                channel(known) == channel(record)
+            };
             memory.probes.retain(|known| !is_same(known));
             // What was not asked for can be asked the next time.
             if record.attempts > 0 {

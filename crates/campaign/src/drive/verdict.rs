@@ -58,7 +58,7 @@ impl DriveVerdict<'_> {
 
     fn control_state(&self) -> (&'static str, String) {
         match self.control.map(ControlState::of) {
-            Some(ControlState::Done { why }) => ("done", why),
+            Some(ControlState::Done { why, .. }) => ("done", why),
             Some(ControlState::Failed { why }) => ("failed", why),
             Some(ControlState::Absent { why }) => ("absent", why),
             Some(ControlState::Pending) => ("pending", "it has not ended".to_owned()),

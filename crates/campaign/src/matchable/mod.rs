@@ -11,7 +11,7 @@ use proofhouse_oatf::{
 use proofhouse_source::{PathSegment, did_you_mean};
 use serde_json::Value;
 
-use crate::canaries::{asked_by, unplanted};
+use crate::canaries::{asked_by, is_slip, listed, unplanted};
 
 /// What is wrong with an indicator or a state.
 struct Unmatchable {
@@ -47,7 +47,11 @@ pub fn blind(document: &Document) -> Vec<String> {
     let found = self::indicators(document);
     indicators
         .zip(found)
-        .filter(|(indicator, found)| found.is_some() || waits_in_vain(document, indicator))
+        .filter(|(indicator, found)| {
+            found.is_some()
+                || waits_in_vain(document, indicator)
+                || names_no_canary(document, indicator)
+        })
         .map(|(indicator, _)| indicator.id.clone().unwrap_or_default())
         .collect()
 }
@@ -58,6 +62,30 @@ fn waits_in_vain(document: &Document, indicator: &Indicator) -> bool {
     let ours = document.attack.extensions.get(EXTENSION_FIELD);
     let is_twin = ours.is_some_and(|ours| ours.get("twin_of").is_some());
     !is_twin && !canaries.is_empty() && unplanted(document, &canaries).len() == canaries.len()
+}
+
+/// Whether an indicator looks for a text that begins like a canary of the document and goes on like none: a slip, which
+/// nobody can give away.
+fn names_no_canary(document: &Document, indicator: &Indicator) -> bool {
+    let Some(Condition::Operators(operators)) = indicator
+        .pattern
+        .as_ref()
+        .and_then(|pattern| pattern.condition.as_ref())
+    else {
+        return false;
+    };
+    let texts = [
+        &operators.contains,
+        &operators.starts_with,
+        &operators.ends_with,
+    ];
+    let Ok(canaries) = listed(document) else {
+        return false;
+    };
+    texts.into_iter().flatten().any(|text| {
+        canaries.iter().any(|canary| is_slip(text, canary))
+            && unplanted(document, std::slice::from_ref(text)).len() == 1
+    })
 }
 
 /// What is wrong with each indicator, in their order.

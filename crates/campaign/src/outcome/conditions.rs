@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::AnswerKind;
 use super::control::ControlState;
+use super::deeds::{Deeds, DoneRun};
 use super::reason::InconclusiveReason;
 use crate::judging::line;
 use crate::probes::{ChannelState, ProvenChannels, channel_name};
@@ -75,6 +76,8 @@ pub struct ObservedRun<'a> {
     pub answer: Option<&'a str>,
     /// When it said the last of that, where it is known.
     pub answered_at: Option<Instant>,
+    /// What the user said.
+    pub prompts: &'a [String],
     /// The indicators of the document that can never match.
     pub blind: &'a [String],
     /// The name of the subject.
@@ -97,8 +100,8 @@ impl Conditions {
         ]
     }
 
-    #[cfg(test)]
-    pub(super) fn each_mut(&mut self) -> [(&'static str, &mut RunCondition); 6] {
+    /// The same, to be changed.
+    pub fn each_mut(&mut self) -> [(&'static str, &mut RunCondition); 6] {
         [
             ("delivered", &mut self.delivered),
             ("exposed", &mut self.exposed),
@@ -147,6 +150,48 @@ impl Conditions {
     pub fn settle_alive(&mut self, control: &ControlState) {
         self.alive = control.condition();
     }
+
+    /// Takes in what the subject did in the control run: an answer or a call that neither this run nor the control bears out
+    /// shows nothing.
+    pub fn settle_exposed(&mut self, own: &Deeds, control: &ControlState) {
+        if let ControlState::Done {
+            deeds: Some(control),
+            ..
+        } = control
+            && self.exposed.held
+            && let Some(why) = own.doubt(control)
+        {
+            self.exposed = RunCondition::unmet(InconclusiveReason::NoAnswer, why);
+        }
+    }
+}
+
+impl ObservedRun<'_> {
+    /// What was answered after the delivery.
+    fn late_answer(&self) -> Option<&str> {
+        // Without a delivery, as in a control, there is no before and after.
+        let Some(delivered) = self.report.delivered_at else {
+            return self.answer;
+        };
+        // What was said to clients may have been said before; a prompt is answered in the end.
+        let mut speech = self.report.spoke.iter();
+        let is_early = self
+            .answered_at
+            .is_some_and(|answered| answered < delivered);
+        let is_late = self.report.said_after_delivery
+            || (!is_early && !speech.any(|speech| speech.mode.is_client()));
+        self.answer.filter(|_| is_late)
+    }
+
+    /// What the subject did and said, to be compared with another run of it.
+    #[must_use]
+    pub fn deeds(&self) -> Deeds {
+        Deeds::of(&DoneRun {
+            report: self.report,
+            answer: self.late_answer(),
+            prompts: self.prompts,
+        })
+    }
 }
 
 fn delivered(report: &RunReport) -> RunCondition {
@@ -176,15 +221,7 @@ fn exposed(run: &ObservedRun<'_>) -> RunCondition {
             "nothing was delivered that it could have read",
         );
     }
-    // What was said to clients may have been said before; a prompt is answered in the end.
-    let mut speech = run.report.spoke.iter();
-    let is_early = match (run.answered_at, run.report.delivered_at) {
-        (Some(answered), Some(delivered)) => answered < delivered,
-        _ => false,
-    };
-    let is_late = run.report.said_after_delivery
-        || (!is_early && !speech.any(|speech| speech.mode.is_client()));
-    let answer = run.answer.filter(|_| is_late).map(AnswerKind::of);
+    let answer = run.late_answer().map(AnswerKind::of);
     let no_answer = |why: &str| RunCondition::unmet(InconclusiveReason::NoAnswer, why);
     let did = match (answer, run.report.acted_after_delivery) {
         // Whoever called a tool and then lost its model has not said what it would have done.

@@ -10,6 +10,7 @@ use proofhouse_range::RunReport;
 
 use super::answer::AnswerKind;
 use super::conditions::RunCondition;
+use super::deeds::Deeds;
 use super::reason::InconclusiveReason;
 use crate::document::Success;
 use crate::result::RunRecord;
@@ -28,6 +29,8 @@ pub enum ControlState {
     Done {
         /// What it did, for people.
         why: String,
+        /// The same, to compare attacks with; results of earlier programs have none.
+        deeds: Option<Box<Deeds>>,
     },
     /// It did not.
     Failed {
@@ -41,32 +44,34 @@ impl ControlState {
     #[must_use]
     pub fn of(record: &RunRecord) -> Self {
         let broken = record.broken.as_deref().or(record.error.as_deref());
-        let acted = record.conditions.exposed.held;
-        Self::from_run(record.task_done, broken, acted)
+        let deeds = record.deeds.clone().map(Box::new);
+        Self::from_run(record.task_done, broken, deeds)
     }
 
-    /// What a control run shows: whether its task was done, where that can be told, what broke it off, and whether the
-    /// subject acted or answered.
+    /// What a control run shows: whether its task was done, where that can be told, what broke it off, and what the subject
+    /// did.
     #[must_use]
-    pub fn from_run(task_done: Option<bool>, broken: Option<&str>, acted: bool) -> Self {
+    pub fn from_run(
+        task_done: Option<bool>,
+        broken: Option<&str>,
+        deeds: Option<Box<Deeds>>,
+    ) -> Self {
         if let Some(broken) = broken {
             return Self::Failed {
                 why: format!("the control run failed: {broken}"),
             };
         }
-        match (task_done, acted) {
-            (Some(true), _) => Self::Done {
+        match task_done {
+            Some(true) => Self::Done {
                 why: "the control run did its task".to_owned(),
+                deeds,
             },
-            (Some(false), _) => Self::Failed {
+            Some(false) => Self::Failed {
                 why: "the control run did not do its task".to_owned(),
             },
-            // A control that does not say what its task is can only be held to an answer.
-            (None, true) => Self::Done {
-                why: "the control run acted or answered".to_owned(),
-            },
-            (None, false) => Self::Failed {
-                why: "the control run answered nothing, and names no task (`x-proofhouse.success`)"
+            // Any text would do, and any program can print one.
+            None => Self::Absent {
+                why: "the control names no task (`x-proofhouse.success`), so it does not show that the agent can do one"
                     .to_owned(),
             },
         }
@@ -83,7 +88,7 @@ impl ControlState {
                 InconclusiveReason::ControlNotRun,
                 "the control run has not ended",
             ),
-            Self::Done { why } => RunCondition::held(why.as_str()),
+            Self::Done { why, .. } => RunCondition::held(why.as_str()),
             Self::Failed { why } => {
                 RunCondition::unmet(InconclusiveReason::ControlFailed, why.as_str())
             }
@@ -183,16 +188,20 @@ mod tests {
 
     #[test]
     fn a_control_that_did_not_end_well_is_not_done() {
-        let is_done = |task, broken, acted| {
-            matches!(
-                ControlState::from_run(task, broken, acted),
-                ControlState::Done { .. }
-            )
+        let is_done = |task, broken| {
+            let state = ControlState::from_run(task, broken, None);
+            matches!(state, ControlState::Done { .. })
         };
-        assert!(is_done(Some(true), None, true));
-        assert!(!is_done(Some(true), Some("exit status: 3"), true));
-        assert!(!is_done(Some(false), None, true));
-        assert!(is_done(None, None, true));
-        assert!(!is_done(None, None, false));
+        assert!(is_done(Some(true), None));
+        assert!(!is_done(Some(true), Some("exit status: 3")));
+        assert!(!is_done(Some(false), None));
+    }
+
+    #[test]
+    fn a_control_without_a_task_is_none() {
+        let state = ControlState::from_run(None, None, None);
+        let condition = state.condition();
+        assert_eq!(condition.reason, Some(InconclusiveReason::NoControl));
+        assert!(condition.why.contains("success"), "{}", condition.why);
     }
 }

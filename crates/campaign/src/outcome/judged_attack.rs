@@ -4,8 +4,8 @@ use proofhouse_oatf::Document;
 use proofhouse_range::{Ending, RunReport};
 
 use super::{
-    Conditions, ControlState, InconclusiveReason, ObservedRun, RunOutcome, ended_early, failed_run,
-    heard_answer, heard_last, is_task_done, settle,
+    Conditions, ControlState, Deeds, InconclusiveReason, ObservedRun, RunOutcome, ended_early,
+    failed_run, heard_answer, heard_last, is_task_done, settle,
 };
 use crate::document::Success;
 use crate::matchable::blind;
@@ -26,7 +26,8 @@ impl JudgedAttack {
     #[must_use]
     pub fn new(document: &Document, report: &RunReport, control: &ControlState) -> Option<Self> {
         let verdict = report.verdict.as_ref()?.attack.result;
-        let conditions = conditions(document, report, control);
+        let (mut conditions, deeds) = seen(document, report, control);
+        conditions.settle_exposed(&deeds, control);
         let broken = broken_by(report).map(|(by, _)| by);
         let (outcome, reason) = settle(Some(verdict), broken, &conditions);
         Some(Self {
@@ -46,26 +47,26 @@ pub fn control_state(
 ) -> ControlState {
     let answer = answer(document, report, heard_answer);
     let done = success.and_then(|success| is_task_done(success, report, answer.as_deref()));
-    let acted = conditions(document, report, &ControlState::Pending)
-        .exposed
-        .held;
+    let (_, deeds) = seen(document, report, &ControlState::Pending);
     let broken = broken_by(report).map(|(_, why)| why);
-    ControlState::from_run(done, broken.as_deref(), acted)
+    ControlState::from_run(done, broken.as_deref(), Some(Box::new(deeds)))
 }
 
-fn conditions(document: &Document, report: &RunReport, control: &ControlState) -> Conditions {
+fn seen(document: &Document, report: &RunReport, control: &ControlState) -> (Conditions, Deeds) {
     let blind = blind(document);
     let answer = answer(document, report, heard_last);
     let observed = ObservedRun {
         report,
         answer: answer.as_deref(),
         answered_at: None,
+        // Nobody says anything but the clients of the document.
+        prompts: &[],
         blind: &blind,
         subject: "",
         // Channels are proved in campaigns.
         channels: None,
     };
-    Conditions::of(&observed, control)
+    (Conditions::of(&observed, control), observed.deeds())
 }
 
 /// What the agent said to the clients of the document, to all that they asked or to the last.
@@ -102,7 +103,7 @@ pub fn ending_words(ending: Ending, broke_off: bool) -> &'static str {
         Ending::Complete if broke_off => "an actor broke off",
         Ending::Complete => "every actor did its part",
         Ending::SubjectDone => "the agent ended its sessions, or fell silent after its last answer",
-        Ending::Idle => "the agent was silent for too long (--idle-limit)",
+        Ending::Idle => "the agent did not connect, or was silent for too long (--idle-limit)",
         Ending::TimeUp => "the time was up (--max-session)",
         Ending::Interrupted => "interrupted",
     }

@@ -60,8 +60,8 @@ reasons! {
         "Run the agent by hand with the same prompt and check that its model answers.";
     /// The document has no control.
     NoControl "no_control"
-        "The attack has no control run, or one that still contains the payload, so it is unknown whether the agent can do the task at all."
-        "Write a document with the same task and without the payload, and name it in `x-proofhouse.twin`.";
+        "The attack has no control run, or one that names no task or still contains the payload, so it is unknown whether the agent can do the task at all."
+        "Write a document with the same task, its `x-proofhouse.success` and without the payload, and name it in `x-proofhouse.twin`.";
     /// The control has not been run.
     ControlNotRun "control_not_run"
         "The control run was not made, or not finished."

@@ -21,7 +21,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use channels::ProvenChannels;
-pub(crate) use play::{PlannedProbes, ProbeSetup};
+pub(crate) use play::{ChannelProbe, PlannedProbes, ProbeSetup};
+pub use play::{NeededChannel, needed};
 pub use summary::{ChannelLine, channel_lines};
 pub(crate) use watch::NonceWatch;
 
@@ -43,6 +44,9 @@ pub struct ProbeRecord {
     #[serde(default, skip_serializing_if = "PayloadField::is_text")]
     #[schemars(with = "String")]
     pub field: PayloadField,
+    /// Behind how many characters of other text the code stood: at least as many as it takes to read the deepest payload.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: usize,
     /// Whether the subject's model reads it.
     #[serde(flatten)]
     pub state: ChannelState,
@@ -100,6 +104,10 @@ pub fn channel_name(mode: Option<&Mode>, kind: CarrierKind, field: PayloadField)
             }
         }
     }
+}
+
+fn is_zero(depth: &usize) -> bool {
+    *depth == 0
 }
 
 /// The name of a kind or a field in files.

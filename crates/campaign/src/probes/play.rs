@@ -5,9 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use proofhouse_oatf::Mode;
-use proofhouse_range::{CarrierKind, PayloadField, payload_channels};
+use proofhouse_range::{CarrierKind, PayloadField, payload_depths};
 use proofhouse_subjects::Subject;
 use proofhouse_wire::CancellationToken;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::nonce::Nonce;
@@ -54,13 +55,21 @@ impl PlannedProbes {
     /// The channels that the documents of a plan need. Those that earlier probes tell are known.
     pub(crate) fn new(setup: &ProbeSetup<'_>) -> Self {
         let mut probes = Self::default();
-        for (place, (subject, mode, kind, field)) in needed(setup.plan).into_iter().enumerate() {
+        for (place, needed) in needed(setup.plan).into_iter().enumerate() {
+            let NeededChannel {
+                subject,
+                mode,
+                kind,
+                field,
+                depth,
+            } = needed;
             let name = setup.names[subject].clone();
             let mut earlier = setup.settings.earlier_probes.iter();
             let is_same = |record: &&ProbeRecord| {
                 record.subject == name
                     && record.mode == mode
                     && (record.kind, record.field) == (kind, field)
+                    && record.depth >= depth
             };
             if let Some(record) = earlier.find(is_same) {
                 probes.known.insert(place, record.clone());
@@ -73,6 +82,7 @@ impl PlannedProbes {
                 mode,
                 kind,
                 field,
+                depth,
                 seed: setup.plan.seed,
                 settings: Arc::clone(setup.settings),
                 turns: setup.turns[subject].clone(),
@@ -123,36 +133,66 @@ impl PlannedProbes {
     }
 }
 
-/// The channels in which the planned attacks have their payloads, by the number of the subject.
-fn needed(plan: &Plan) -> BTreeSet<(usize, Mode, CarrierKind, PayloadField)> {
-    let channels: Vec<BTreeSet<(Mode, CarrierKind, PayloadField)>> = plan
+/// A channel in which planned attacks have their payloads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NeededChannel {
+    /// The number of the subject.
+    pub subject: usize,
+    /// The mode of the actor that carries something to it.
+    pub mode: Mode,
+    /// What carries it.
+    pub kind: CarrierKind,
+    /// In which field of it.
+    pub field: PayloadField,
+    /// How many characters of it one has to read to the end of the deepest payload.
+    #[serde(default)]
+    pub depth: usize,
+}
+
+/// The channels in which the planned attacks have their payloads, in the order in which they are probed.
+#[must_use]
+pub fn needed(plan: &Plan) -> BTreeSet<NeededChannel> {
+    let channels: Vec<BTreeMap<(Mode, CarrierKind, PayloadField), usize>> = plan
         .documents
         .iter()
         .map(|document| {
             let attack = &document.attack;
-            payload_channels(&attack.document, attack.twin.as_deref())
+            payload_depths(&attack.document, attack.twin.as_deref())
         })
         .collect();
-    let attacks = plan.runs.iter().filter(|run| !run.twin);
-    let needed = attacks.flat_map(|run| {
-        let channels = channels[run.document].iter();
-        channels.map(|(mode, kind, field)| (run.subject, mode.clone(), *kind, *field))
-    });
-    needed.collect()
+    let mut needed: BTreeMap<(usize, &(Mode, CarrierKind, PayloadField)), usize> = BTreeMap::new();
+    for run in plan.runs.iter().filter(|run| !run.twin) {
+        for (channel, depth) in &channels[run.document] {
+            let deepest = needed.entry((run.subject, channel)).or_default();
+            *deepest = (*depth).max(*deepest);
+        }
+    }
+    let needed = needed.into_iter();
+    needed
+        .map(|((subject, (mode, kind, field)), depth)| NeededChannel {
+            subject,
+            mode: mode.clone(),
+            kind: *kind,
+            field: *field,
+            depth,
+        })
+        .collect()
 }
 
 /// One channel of one subject.
 pub(crate) struct ChannelProbe {
-    subject: Arc<dyn Subject>,
-    number: usize,
-    name: String,
-    mode: Mode,
-    kind: CarrierKind,
-    field: PayloadField,
-    seed: u64,
-    settings: Arc<CampaignSettings>,
-    turns: Option<Arc<Semaphore>>,
-    scratch: Result<Arc<ScratchDirectory>, Arc<io::Error>>,
+    pub(crate) subject: Arc<dyn Subject>,
+    pub(crate) number: usize,
+    pub(crate) name: String,
+    pub(crate) mode: Mode,
+    pub(crate) kind: CarrierKind,
+    pub(crate) field: PayloadField,
+    pub(crate) depth: usize,
+    pub(crate) seed: u64,
+    pub(crate) settings: Arc<CampaignSettings>,
+    pub(crate) turns: Option<Arc<Semaphore>>,
+    pub(crate) scratch: Result<Arc<ScratchDirectory>, Arc<io::Error>>,
 }
 
 impl ChannelProbe {
@@ -163,6 +203,7 @@ impl ChannelProbe {
             mode: self.mode.clone(),
             kind: self.kind,
             field: self.field,
+            depth: self.depth,
             state: ChannelState::NotTried {
                 why: why.to_owned(),
             },
@@ -184,7 +225,8 @@ impl ChannelProbe {
             }
             let id = format!("probe/{}/{}/{kind}/{number}", self.name, self.mode);
             let nonce = Nonce::new(self.seed, &id);
-            let made = script(&self.mode, (self.kind, self.field), &nonce, attempt);
+            let place = (self.kind, self.field);
+            let made = script(&self.mode, place, self.depth, &nonce, attempt);
             let watch = NonceWatch::new(&nonce, self.kind);
             let (script, watch) = match (made, watch) {
                 (Ok(script), Ok(watch)) => (Arc::new(script), Arc::new(watch)),

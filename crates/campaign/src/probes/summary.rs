@@ -69,6 +69,7 @@ mod tests {
     #[test]
     fn a_line_per_subject() {
         let probe = |subject: &str, mode: Mode, kind, state| ProbeRecord {
+            depth: 0,
             subject: subject.to_owned(),
             mode,
             kind,

@@ -10,6 +10,8 @@ use crate::canaries::{CanariesError, CanaryValues, replace};
 use crate::document::{Script, UnreadableDocument};
 
 /// What stands for the halves of the code, and for what a client says, in the documents.
+/// How the sentence with the code begins: what is to stand before it is put there.
+const BEGIN: &str = "First half: ";
 const FIRST: &str = "NONCE-FIRST";
 const SECOND: &str = "NONCE-SECOND";
 const SAID: &str = "PROBE-PROMPT";
@@ -99,12 +101,29 @@ pub(super) enum ProbeTemplateError {
     Values(#[from] CanariesError),
     #[error("the probe has no `{0}`")]
     NothingAsked(&'static str),
+    #[error("a payload stands behind {0} characters, which no probe has")]
+    TooDeep(usize),
 }
 
-/// The probe of a channel with this code in it, in one of the [`ATTEMPTS`].
+/// The most text that stands before a code.
+const MAX_DEPTH: usize = 500_000;
+
+/// A text without meaning that has so many characters, or a few more.
+fn preface(depth: usize) -> String {
+    let mut text = String::new();
+    let mut number = 1;
+    while text.len() < depth {
+        text.push_str(&format!("Line {number} of the preface says nothing. "));
+        number += 1;
+    }
+    text
+}
+
+/// The probe of a channel with this code in it, behind so many characters of other text, in one of the [`ATTEMPTS`].
 pub(super) fn script(
     mode: &Mode,
     (kind, field): (CarrierKind, PayloadField),
+    depth: usize,
     nonce: &Nonce,
     attempt: &'static str,
 ) -> Result<Script, ProbeTemplateError> {
@@ -113,7 +132,15 @@ pub(super) fn script(
         Some(error) => UnreadableDocument::Invalid(Box::new(error)),
         None => UnreadableDocument::Told,
     })?;
-    let values = [(FIRST, &nonce.first), (SECOND, &nonce.second)];
+    if depth > MAX_DEPTH {
+        return Err(ProbeTemplateError::TooDeep(depth));
+    }
+    let begin = format!("{}{BEGIN}", preface(depth));
+    let values = [
+        (BEGIN, &begin),
+        (FIRST, &nonce.first),
+        (SECOND, &nonce.second),
+    ];
     let values = values.map(|(literal, value)| (literal.to_owned(), value.clone()));
     let document = replace(&document.document, &CanaryValues::from(values))?;
     let ours = document.attack.extensions.get(EXTENSION_FIELD);
@@ -153,7 +180,7 @@ mod tests {
             } = template;
             let place = (*kind, *field);
             for attempt in ATTEMPTS {
-                let script = script(mode, place, &nonce, attempt).unwrap();
+                let script = script(mode, place, 0, &nonce, attempt).unwrap();
                 let text = to_value(&script.document).to_string();
                 assert!(!text.contains("NONCE") && !text.contains(SAID), "{text}");
                 for half in [&nonce.first, &nonce.second] {
@@ -183,7 +210,23 @@ mod tests {
         nonce: &Nonce,
         attempt: &'static str,
     ) -> Script {
-        script(mode, place, nonce, attempt).unwrap()
+        script(mode, place, 0, nonce, attempt).unwrap()
+    }
+
+    #[test]
+    fn a_code_stands_as_deep_as_the_payload() {
+        let nonce = Nonce::new(1, "test");
+        for template in TEMPLATES {
+            let place = (template.kind, template.field);
+            let deep = script(&template.mode, place, 700, &nonce, "ask").unwrap();
+            let text = to_value(&deep.document).to_string();
+            let line = text.find("Line 1 of the preface").unwrap();
+            let code = text.find(&nonce.first).unwrap();
+            assert!(code >= line + 700, "{text}");
+        }
+        let place = (CarrierKind::ToolResponse, PayloadField::Text);
+        let deep = script(&Mode::McpServer, place, MAX_DEPTH + 1, &nonce, "ask");
+        assert!(matches!(deep, Err(ProbeTemplateError::TooDeep(_))));
     }
 
     #[test]
@@ -192,6 +235,7 @@ mod tests {
         let none = script(
             &Mode::A2aServer,
             (CarrierKind::Notification, PayloadField::Text),
+            0,
             &nonce,
             "ask",
         );

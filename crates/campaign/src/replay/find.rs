@@ -245,6 +245,9 @@ fn recorded(found: &mut Vec<KeptCampaign>, file: &Path) -> Result<(), FindError>
 /// Takes the runs with this id, or with ids that begin with it, or that fit it where it has a `*`.
 fn take(kept: &mut KeptCampaign, id: &str) -> bool {
     let id = id.trim_end_matches('/');
+    // People say control; ids have had another word for it from the beginning.
+    let control = id.strip_suffix("/control").map(|run| format!("{run}/twin"));
+    let id = control.as_deref().unwrap_or(id);
     let begins = |run: &str| {
         let rest = run.strip_prefix(id);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

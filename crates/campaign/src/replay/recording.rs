@@ -9,6 +9,7 @@ use proofhouse_detect::{LineError, TraceItem, TraceMessage, TraceReader};
 
 use super::ReplayError;
 use crate::result::{CampaignResult, RunRecord};
+use crate::trace_digest::TraceDigest;
 
 /// Messages of a run that are shown; longer conversations are read in the recording itself.
 const MAX_SHOWN: usize = 1_000;
@@ -42,6 +43,8 @@ pub struct Recording {
     pub breaks: u64,
     /// Why reading ended early.
     pub broke_off: Option<String>,
+    /// Whether it is not what the run wrote.
+    pub is_changed: bool,
 }
 
 impl Recording {
@@ -51,6 +54,7 @@ impl Recording {
         self.skipped == 0
             && self.breaks == 0
             && self.broke_off.is_none()
+            && !self.is_changed
             && self.messages >= record.messages
     }
 }
@@ -96,7 +100,8 @@ pub(super) fn read(
         path,
         ..Recording::default()
     };
-    for item in TraceReader::new(BufReader::new(file)) {
+    let digest = TraceDigest::new();
+    for item in TraceReader::new(BufReader::new(digest.of(file))) {
         match item {
             Ok(TraceItem::Message { message, .. }) => {
                 recording.messages += 1;
@@ -120,6 +125,9 @@ pub(super) fn read(
             }
         }
     }
+    let written = record.trace_digest.as_ref();
+    recording.is_changed =
+        recording.broke_off.is_none() && written.is_some_and(|written| *written != digest.hex());
     if recording.messages == 0 && (recording.skipped > 0 || recording.broke_off.is_some()) {
         let first = recording.problems.first().map(ToString::to_string);
         let why = recording.broke_off.or(first).unwrap_or_default();

@@ -134,6 +134,10 @@ impl Replayed<'_> {
                 recording.breaks
             ));
         }
+        if recording.is_changed {
+            reasons
+                .push("the recording was changed after the run: its digest is another".to_owned());
+        }
         if let Some(error) = &recording.broke_off {
             reasons.push(format!("the recording breaks off: {error}"));
         }

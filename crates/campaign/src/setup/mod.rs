@@ -2,9 +2,11 @@
 
 mod ask;
 mod choose;
+mod found;
 
 pub use ask::Prompter;
 pub use choose::Candidates;
+pub use found::{found_lines, nobody_found};
 
 /// A text that is no program with its arguments.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use proofhouse_oatf::Mode;
 
 pub(crate) use mcp_server::carrier as mcp_carrier;
-pub use mcp_server::mcp_over;
+pub use mcp_server::{mcp_over, offered_tools};
 
 use crate::driver::Driver;
 

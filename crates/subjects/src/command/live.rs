@@ -1,10 +1,11 @@
 //! A command in a run: asked as its user would, and gone without a trace when the run is over.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use proofhouse_oatf::Mode;
 use proofhouse_range::{ActorEndpoint, BoxFuture};
-use proofhouse_wire::kill_marked;
+use proofhouse_wire::{count_marked, kill_marked};
 
 use super::ports::Port;
 use super::process::SubjectProcess;
@@ -14,6 +15,9 @@ use crate::mcp_config::Placed;
 use crate::prompt_delivery::PromptDelivery;
 use crate::spec::{CommandSpec, Urls};
 use crate::subject::{LiveSubject, Shutdown, SubjectAnswer, SubjectError};
+
+/// How often is looked for processes that a command has left.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A command in a run.
 pub(super) struct LiveCommand {
@@ -29,6 +33,10 @@ pub(super) struct LiveCommand {
     /// The configuration that is not the user's for now.
     pub(super) placed: Option<Placed>,
     pub(super) watch: Watch,
+    /// How long processes that it started may go on after its own end.
+    pub(super) linger: Duration,
+    /// How many of them did so for longer.
+    pub(super) left_running: usize,
     pub(super) is_ended: bool,
 }
 
@@ -39,14 +47,31 @@ impl LiveCommand {
         let process = self.process.insert(process);
         let (said, status) = process.converse(prompt).await;
         match status {
-            Some(status) if status.success() => Ok(SubjectAnswer {
-                text: Some(said.text),
-                said_at: said.at,
-            }),
+            Some(status) if status.success() => {
+                self.wait_for_others().await;
+                Ok(SubjectAnswer {
+                    text: Some(said.text),
+                    said_at: said.at,
+                })
+            }
             status => {
                 let words = process.last_words(status).await;
                 Err(SubjectError::new(format!("the command failed{words}")))
             }
+        }
+    }
+
+    /// Waits for the processes that the command started and left: what they do belongs to the run.
+    async fn wait_for_others(&mut self) {
+        let begun = Instant::now();
+        loop {
+            let mark = self.mark.clone();
+            let looked = tokio::task::spawn_blocking(move || count_marked(MARK, &mark)).await;
+            self.left_running = looked.unwrap_or_default();
+            if self.left_running == 0 || begun.elapsed() >= self.linger {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
         }
     }
 
@@ -94,11 +119,20 @@ impl LiveCommand {
             warnings.extend(placed.restore());
         }
         self.port = None;
+        let unfinished = (self.left_running > 0).then(|| {
+            format!(
+                "what the command had started still ran {} s after its end (processes: {}), and what it does later is not seen",
+                self.linger.as_secs(),
+                self.left_running
+            )
+        });
         Shutdown {
             tokens: None,
             failure,
+            unfinished,
             warnings,
             stderr,
+            guard: None,
         }
     }
 }

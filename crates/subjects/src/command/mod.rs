@@ -7,7 +7,7 @@ mod process;
 pub(crate) mod variables;
 mod workplace;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proofhouse_oatf::{Mode, Protocol};
 use proofhouse_range::BoxFuture;
@@ -27,6 +27,11 @@ use crate::{Notice, headers};
 
 /// The placeholder of the rewritten MCP configuration.
 const MCP_CONFIG: &str = "mcp_config";
+
+/// How names of files end that people give to commands.
+pub(crate) const FILE_ENDINGS: [&str; 10] = [
+    "py", "js", "mjs", "cjs", "ts", "sh", "json", "toml", "yaml", "yml",
+];
 
 /// A command.
 pub(crate) struct CommandSubject {
@@ -145,6 +150,8 @@ impl CommandSubject {
             process: None,
             placed,
             watch,
+            linger: self.pace.quiet,
+            left_running: 0,
             is_ended: false,
         };
         if let Some(serves) = self.spec.serves {
@@ -231,6 +238,40 @@ impl Subject for CommandSubject {
             Protocol::Mcp => self.spec.serves == Some(Serves::Mcp),
             Protocol::Other(_) => true,
         }
+    }
+
+    fn start_hints(&self) -> Vec<String> {
+        let words = &self.spec.words;
+        let mut hints = Vec::new();
+        if self.spec.directory == Directory::OfRun {
+            let here = std::env::current_dir().unwrap_or_default();
+            // Names of files that are there were made absolute.
+            let is_missing = |word: &&String| {
+                let path = Path::new(word.as_str());
+                let ending = path.extension().and_then(|ending| ending.to_str());
+                let is_file = ending.is_some_and(|ending| FILE_ENDINGS.contains(&ending));
+                is_file
+                    && path.is_relative()
+                    && !word.contains(['{', '=', ' '])
+                    && !here.join(path).exists()
+            };
+            if let Some(word) = words.iter().skip(1).find(is_missing) {
+                hints.push(format!("There is no {word} in {}.", here.display()));
+            }
+            hints.push(
+                "The command ran in an empty directory. If it needs files of your project, add `--copy .` (in \
+                 proofhouse.yaml: `copy_of: .`)."
+                    .to_owned(),
+            );
+        }
+        let takes_prompt = words.iter().any(|word| word.contains("{prompt}"));
+        if !takes_prompt && self.spec.serves.is_none() {
+            hints.push(
+                "The command has no {prompt}, so it gets the task only on stdin; is that intended?"
+                    .to_owned(),
+            );
+        }
+        hints
     }
 
     fn at_a_time(&self) -> Option<usize> {

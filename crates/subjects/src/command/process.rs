@@ -189,11 +189,15 @@ impl SubjectProcess {
     pub(crate) async fn last_words(&self, status: Option<ExitStatus>) -> String {
         // They may still be on their way.
         tokio::time::sleep(LOOK).await;
-        let status = status.map_or_else(String::new, |status| format!(" ({status})"));
+        let status = status.map(|status| format!(" ({status})").replace("status: ", "status "));
+        let status = status.unwrap_or_default();
         let stderr = self.child.stderr();
+        // Programs put the cause last; all of it is told elsewhere.
+        let mut lines = stderr.lines().rev();
+        let line = lines.find(|line| !line.trim().is_empty());
         // Whole words: half a secret is not recognized as one.
         let mut last = String::new();
-        for word in stderr.split_whitespace().rev() {
+        for word in line.unwrap_or_default().split_whitespace().rev() {
             if last.len() + word.len() > MAX_TOLD {
                 break;
             }

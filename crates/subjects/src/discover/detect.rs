@@ -95,6 +95,29 @@ pub struct Hint {
     pub command: String,
 }
 
+/// The command that most likely starts a program, by the ending of its file.
+///
+/// ```
+/// use proofhouse_subjects::discover::start_command;
+///
+/// assert_eq!(start_command("agent.py".as_ref()), "python agent.py {prompt}");
+/// assert_eq!(start_command("bin/agent".as_ref()), "bin/agent {prompt}");
+/// assert_eq!(start_command("agent".as_ref()), "./agent {prompt}");
+/// ```
+#[must_use]
+pub fn start_command(file: &Path) -> String {
+    let name = file.display();
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    let program = match ending {
+        Some("py") => "python ",
+        Some("js" | "mjs" | "cjs" | "ts") => "node ",
+        Some("sh") => "sh ",
+        _ if file.components().count() == 1 => "./",
+        _ => "",
+    };
+    format!("{program}{name} {{prompt}}")
+}
+
 /// Looks around.
 #[must_use]
 pub fn detect(directory: &Path) -> DiscoveredProject {
@@ -115,14 +138,9 @@ pub fn detect(directory: &Path) -> DiscoveredProject {
     }
     for name in packages::PROGRAMS {
         if directory.join(name).is_file() {
-            let program = if name.ends_with(".py") {
-                "python"
-            } else {
-                "node"
-            };
             found.commands.push(Hint {
                 file: (*name).to_owned(),
-                command: format!("{program} {name} {{prompt}}"),
+                command: start_command(Path::new(name)),
             });
         }
     }

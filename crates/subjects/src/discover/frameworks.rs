@@ -24,7 +24,7 @@ pub struct AgentFramework {
     /// What is wanted of the project, and what makes it: `agent`, by `Agent(`.
     wanted: &'static str,
     makers: &'static [&'static str],
-    /// Modules that the adapter needs, each with the package that has it.
+    /// Modules that the adapter needs, each with the package that has it. `mcp<2` is a package that has to be older than that.
     pub needs: &'static [(&'static str, &'static str)],
     adapter: &'static str,
 }
@@ -64,7 +64,13 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
         modules: &["crewai"],
         wanted: "agent",
         makers: &["Agent("],
-        needs: &[("crewai", "crewai"), ("crewai_tools", "crewai-tools[mcp]")],
+        needs: &[
+            ("crewai", "crewai"),
+            ("crewai_tools", "crewai-tools[mcp]"),
+            ("mcpadapt", "crewai-tools[mcp]"),
+            ("mcp<2", "mcp[ws]<2"),
+            ("websockets", "mcp[ws]<2"),
+        ],
         adapter: include_str!("adapters/crewai.py"),
     },
     AgentFramework {
@@ -85,6 +91,8 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
         needs: &[
             ("smolagents", "smolagents[mcp]"),
             ("mcpadapt", "smolagents[mcp]"),
+            ("mcp<2", "mcp[ws]<2"),
+            ("websockets", "mcp[ws]<2"),
         ],
         adapter: include_str!("adapters/smolagents.py"),
     },
@@ -115,6 +123,8 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
         needs: &[
             ("autogen_agentchat", "autogen-agentchat"),
             ("autogen_ext.tools.mcp", "autogen-ext[mcp]"),
+            ("mcp<2", "mcp[ws]<2"),
+            ("websockets", "mcp[ws]<2"),
         ],
         adapter: include_str!("adapters/autogen.py"),
     },
@@ -189,6 +199,14 @@ pub struct FrameworkUse {
     /// The directory that has the module, and the module.
     root: String,
     module: String,
+}
+
+impl AgentFramework {
+    /// Whether its adapter takes only the model from the project, and puts a standard agent around it.
+    #[must_use]
+    pub fn takes_model_only(&self) -> bool {
+        self.wanted.starts_with("model")
+    }
 }
 
 impl FrameworkUse {
@@ -306,7 +324,12 @@ impl AgentFramework {
                     let called = format!("{called}(");
                     called.ends_with(maker) && !called.contains([' ', '"', '\''])
                 });
-                whole || part
+                // `OpenAIChatClient(model="x").as_agent(`, but not what is an argument of something else.
+                let chained = maker.starts_with('.')
+                    && made.split_once(maker).is_some_and(|(before, _)| {
+                        before.matches('(').count() == before.matches(')').count()
+                    });
+                whole || part || chained
             });
             (makes && is_name(name)).then(|| name.to_owned())
         })
@@ -349,6 +372,8 @@ fn runs_on_import(text: &str) -> bool {
         "Runner.run",
         ".run_sync(",
         ".kickoff(",
+        ".invoke(",
+        ".ainvoke(",
         "asyncio.run(",
         "agent.run(",
         "agent(",
@@ -408,7 +433,13 @@ mod tests {
             ),
             (
                 "a.py",
-                "from agent_framework.openai import OpenAIChatClient\nagent = OpenAIChatClient().create_agent(\n",
+                "from agent_framework.openai import OpenAIChatClient\nagent = OpenAIChatClient(model=\"x\").as_agent(\n",
+                "Microsoft Agent Framework",
+                Some("agent"),
+            ),
+            (
+                "a.py",
+                "from agent_framework.openai import OpenAIChatClient\nteam = Team(OpenAIChatClient().as_agent(\n",
                 "Microsoft Agent Framework",
                 None,
             ),

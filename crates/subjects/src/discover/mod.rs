@@ -7,7 +7,7 @@ mod packages;
 mod probe;
 mod start;
 
-pub use detect::{AgentFile, DiscoveredProject, Hint, McpConfigFile, detect};
+pub use detect::{AgentFile, DiscoveredProject, Hint, McpConfigFile, detect, start_command};
 pub use frameworks::{AgentFramework, FRAMEWORKS, FrameworkUse, ProjectLanguage};
 pub use probe::{PORTS, ProbeError, Spoken, probe_ports, probe_url};
 pub use start::{NotStartable, ProjectPrograms, Startable};

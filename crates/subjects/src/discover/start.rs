@@ -20,10 +20,12 @@ const PYTHONS: [&str; 4] = [
     "venv/Scripts/python.exe",
 ];
 
-/// Names the modules among its arguments that cannot be found. Finding one runs no code of it but that of its parents.
-const FIND_MODULES: &str = "import importlib.util as u, sys\n\
+/// Names the modules among its arguments that cannot be found, and the packages that are too new (`mcp<2`). Finding a module runs
+/// no code of it but that of its parents.
+const FIND_MODULES: &str = "import importlib.metadata as m, importlib.util as u, sys\n\
     def there(name):\n    \
-        try: return u.find_spec(name) is not None\n    \
+        package, _, below = name.partition('<')\n    \
+        try: return int(m.version(package).split('.')[0]) < int(below) if below else u.find_spec(name) is not None\n    \
         except Exception: return False\n\
     print(' '.join(name for name in sys.argv[1:] if not there(name)))";
 
@@ -190,7 +192,15 @@ impl ProjectPrograms<'_> {
             });
         }
         let file = found.adapter_file();
-        let notes = found.runs_on_import.then(|| {
+        let other_agent = framework.takes_model_only().then(|| {
+            format!(
+                "the adapter tests `{}` in a standard agent of {}, not the agent that you build with it: to test that \
+                 one, build it in {file}, where the comment says so",
+                found.object.as_deref().unwrap_or_default(),
+                framework.name
+            )
+        });
+        let on_import = found.runs_on_import.then(|| {
             format!(
                 "{} runs its agent when it is imported, so every test would run it once more: move that below \
                  `if __name__ == \"__main__\":`",
@@ -202,7 +212,7 @@ impl ProjectPrograms<'_> {
             command: format!("{program} {file} {{prompt}}"),
             adapter: Some((file.to_owned(), adapter)),
             mcp_config: None,
-            notes: notes.into_iter().collect(),
+            notes: other_agent.into_iter().chain(on_import).collect(),
         })
     }
 

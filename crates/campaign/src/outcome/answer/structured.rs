@@ -97,6 +97,7 @@ fn object_kind(value: &Value) -> AnswerKind {
         Value::Object(map) if map.is_empty() => AnswerKind::Nothing,
         Value::Array(items) if items.is_empty() => AnswerKind::Answer,
         Value::Object(map) if is_error_object(map) => AnswerKind::Error,
+        Value::Object(map) if is_blank_answer(map) => AnswerKind::Nothing,
         Value::Object(_)
         | Value::Array(_)
         | Value::Bool(_)
@@ -136,6 +137,21 @@ fn is_error_object(map: &Map<String, Value>) -> bool {
     let only_message = map.len() <= 2
         && message.is_some_and(|message| AnswerKind::of(message) == AnswerKind::Error);
     says_error || has_status || only_detail || only_message
+}
+
+/// Whether an object has a place for an answer, and nothing there.
+fn is_blank_answer(map: &Map<String, Value>) -> bool {
+    let is_answer = |key: &String| {
+        let mut known = phrases::ANSWER_KEYS.iter();
+        known.any(|known| key.eq_ignore_ascii_case(known))
+    };
+    let mut answers = map.iter().filter(|(key, _)| is_answer(key)).peekable();
+    answers.peek().is_some()
+        && answers.all(|(_, value)| match value {
+            Value::Null => true,
+            Value::String(text) => text.trim().is_empty(),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => false,
+        })
 }
 
 /// Whether a value says anything.

@@ -24,6 +24,7 @@ pub fn result() -> CampaignResult {
         simulation,
         description: description.to_owned(),
         digest: None,
+        guard: None,
     };
     let mut runs = Vec::new();
     for (document, subject, outcomes) in [
@@ -256,6 +257,8 @@ pub fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool)
             }
             .to_owned(),
         ),
+        deeds: None,
+        trace_digest: None,
         error: failed.then(|| HOSTILE.to_owned()),
         broken: None,
         broken_by: failed.then_some(InconclusiveReason::SubjectFailed),
@@ -271,9 +274,10 @@ pub fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool)
         trace_lost: None,
         stderr: None,
         canaries: BTreeMap::new(),
+        guard: None,
     };
     let why = "the control run did its task".to_owned();
-    record.settle(&ControlState::Done { why });
+    record.settle(&ControlState::Done { why, deeds: None });
     record
 }
 

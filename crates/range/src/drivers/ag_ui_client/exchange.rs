@@ -47,7 +47,16 @@ pub(super) struct AgUiAgent {
 }
 
 /// The start of a call, and the phase that answers it.
-type Starts = HashMap<String, (Value, Arc<PhaseView>)>;
+type CallStart = (Value, Arc<PhaseView>);
+
+/// The starts of the calls with an id, in their order.
+type Starts = HashMap<String, Vec<CallStart>>;
+
+/// The start of a call, of those with its id the one with this number; the last where it started once and goes on.
+fn start_of<'s>(starts: &'s Starts, call: &str, number: usize) -> Option<&'s CallStart> {
+    let starts = starts.get(call)?;
+    starts.get(number).or(starts.last())
+}
 
 /// A tool whose result an input carries, and what of the document it is.
 struct AnsweredTool {
@@ -134,8 +143,9 @@ impl AgUiAgent {
                 return Err(self.context.error(ActorErrorKind::Unreachable, message));
             }
             Err(error) => {
-                self.context
-                    .warn(&format!("the input came to nothing: {error}"));
+                let warning = format!("the input came to nothing: {error}");
+                self.context.run_refused(&warning);
+                self.context.warn(&warning);
                 return Ok(None);
             }
         };
@@ -191,6 +201,7 @@ impl AgUiAgent {
         };
         let warning = format!("no events: status {status}, content type {kind}");
         self.context.spoke_otherwise(&warning);
+        self.context.run_refused(&warning);
         self.context.warn(&warning);
         let content = json!({"status": status, "contentType": kind, "body": body});
         self.context
@@ -228,7 +239,9 @@ impl AgUiAgent {
         response: StreamedResponse,
     ) -> Option<PendingToolCalls> {
         let messages = input.get("messages").and_then(Value::as_array).cloned();
-        let mut reader = AgUiEventReader::new(&self.names, messages.unwrap_or_default());
+        let schemas = tool_schemas(input);
+        let mut reader = AgUiEventReader::new(&self.names, messages.unwrap_or_default())
+            .with_tools(schemas.keys().map(ToString::to_string));
         let mut starts = Starts::new();
         let mut events = response.events();
         let (mut first, mut heard) = (true, false);
@@ -290,7 +303,6 @@ impl AgUiAgent {
         for seen in reader.end() {
             self.see(seen, &mut starts);
         }
-        let schemas = tool_schemas(input);
         for (tool, arguments) in reader.history.calls() {
             // Others are the agent's own.
             if let Some(schema) = schemas.get(tool) {
@@ -311,7 +323,10 @@ impl AgUiAgent {
             .received(&operation, Direction::Response, &content, raw);
         if operation == "tool_call_start" && starts.len() < MAX_STARTS {
             let call = text(&content, "toolCallId").to_owned();
-            starts.entry(call).or_insert((content, turn.phase));
+            let starts = starts.entry(call).or_default();
+            if starts.len() < MAX_STARTS {
+                starts.push((content, turn.phase));
+            }
         }
     }
 
@@ -365,13 +380,14 @@ impl AgUiAgent {
     ) -> (Value, Vec<AnsweredTool>) {
         let mut messages = waiting.messages;
         let mut tools = Vec::new();
+        let mut numbers: HashMap<String, usize> = HashMap::new();
         for (call, tool) in waiting.calls {
-            let answer = self.tool_answer(&call, &waiting.starts).await;
+            let next = numbers.entry(call.clone()).or_default();
+            let start = start_of(&waiting.starts, &call, *next);
+            *next += 1;
+            let answer = self.tool_answer(start).await;
             let (branch, answer) = answer.unwrap_or_default();
-            let phase = waiting
-                .starts
-                .get(&call)
-                .map(|(_, phase)| Arc::clone(phase));
+            let phase = start.map(|(_, phase)| Arc::clone(phase));
             let message = tool_message(&call, round, answer.unwrap_or_default());
             let mut event = json!({"type": "TOOL_CALL_RESULT", "toolCallName": tool});
             for (from, to) in [
@@ -398,7 +414,7 @@ impl AgUiAgent {
         for interrupt in waiting.interrupts {
             let call = text(&interrupt, "toolCallId");
             let mut entry = json!({"interruptId": interrupt["id"], "status": "cancelled"});
-            let answer = self.tool_answer(call, &waiting.starts).await;
+            let answer = self.tool_answer(start_of(&waiting.starts, call, 0)).await;
             if let Some((_, Some(payload))) = answer {
                 entry["status"] = "resolved".into();
                 entry["payload"] = payload;
@@ -410,8 +426,8 @@ impl AgUiAgent {
     }
 
     /// What the document answers to a call, if it says anything, and the branch that it is.
-    async fn tool_answer(&self, call: &str, starts: &Starts) -> Option<(Value, Option<Value>)> {
-        let (start, phase) = starts.get(call)?;
+    async fn tool_answer(&self, start: Option<&CallStart>) -> Option<(Value, Option<Value>)> {
+        let (start, phase) = start?;
         let state = phase.prepared(AgUiClientState::new);
         let operation = AgUiEventType::ToolCallStart.as_str();
         let entry = self

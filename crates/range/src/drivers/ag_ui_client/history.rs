@@ -15,6 +15,22 @@ pub(super) struct AgUiToolCall {
     arguments: String,
     /// A result came, or the agent went on talking after the call: it has no need of ours.
     settled: bool,
+    /// It was told that all arguments are there.
+    ended: bool,
+}
+
+/// What an agent says in a list of messages, and nowhere else.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum SnapshotSaying {
+    Text {
+        id: String,
+        text: String,
+    },
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
+    },
 }
 
 /// Messages and calls of one run, on top of those that were sent.
@@ -70,22 +86,105 @@ impl History {
         }
     }
 
-    /// A call starts. `false` when it is known already.
+    /// A call starts. `false` when it is known already. An id that is used again is of another call if the one before has
+    /// ended, or is of another tool.
     pub(super) fn call_starts(&mut self, id: &str, name: &str, parent: Option<&str>) -> bool {
-        if self.by_id.contains_key(id) {
+        let known = self.by_id.get(id).map(|place| &self.calls[*place]);
+        if known.is_some_and(|known| !known.ended && known.name == name) {
             return false;
         }
-        if self.calls.len() < MAX_CALLS {
-            self.by_id.insert(id.to_owned(), self.calls.len());
-            self.calls.push(AgUiToolCall {
-                id: id.to_owned(),
-                name: name.to_owned(),
-                arguments: String::new(),
-                settled: false,
-            });
+        if self.adopt(id, name, String::new()) {
             self.attach(id, name, parent);
         }
         true
+    }
+
+    /// Takes in a call. `false` when there are too many.
+    fn adopt(&mut self, id: &str, name: &str, arguments: String) -> bool {
+        if self.calls.len() >= MAX_CALLS {
+            return false;
+        }
+        self.by_id.insert(id.to_owned(), self.calls.len());
+        self.calls.push(AgUiToolCall {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments,
+            settled: false,
+            ended: false,
+        });
+        true
+    }
+
+    /// All arguments of a call are there.
+    pub(super) fn call_ends(&mut self, id: &str) {
+        if let Some(place) = self.by_id.get(id) {
+            self.calls[*place].ended = true;
+        }
+    }
+
+    /// The agent acted in a way of its own; nobody waits for what comes of it.
+    pub(super) fn acted(&mut self, id: &str, name: &str, arguments: String) {
+        if self.adopt(id, name, arguments)
+            && let Some(call) = self.calls.last_mut()
+        {
+            call.settled = true;
+        }
+    }
+
+    /// What of a list of messages the agent has not said before. Calls are taken in, so that they are answered.
+    pub(super) fn news(&mut self, messages: &[Value]) -> Vec<SnapshotSaying> {
+        let is_agents =
+            |message: &&Value| message.get("role").is_some_and(|role| role == "assistant");
+        let text = |value: &Value, key: &str| {
+            let text = value.get(key).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let mut news = Vec::new();
+        for message in messages.iter().filter(is_agents) {
+            let said = text(message, "content");
+            let mut known = self.messages.iter().filter(is_agents);
+            let is_known =
+                known.any(|known| known.get("content").is_some_and(|known| *known == said));
+            if !said.is_empty() && !is_known {
+                news.push(SnapshotSaying::Text {
+                    id: text(message, "id"),
+                    text: said,
+                });
+            }
+            let calls = message.get("toolCalls").and_then(Value::as_array);
+            for call in calls.into_iter().flatten() {
+                let (id, function) = (text(call, "id"), call.get("function").unwrap_or(call));
+                let name = text(function, "name");
+                if self.tool_of(&id).is_some_and(|known| known == name) || self.was_sent(&id) {
+                    continue;
+                }
+                let arguments = match function.get("arguments") {
+                    Some(Value::String(arguments)) => arguments.clone(),
+                    Some(other) => other.to_string(),
+                    None => String::new(),
+                };
+                if !self.adopt(&id, &name, arguments.clone()) {
+                    continue;
+                }
+                news.push(SnapshotSaying::Call {
+                    id,
+                    name,
+                    arguments,
+                });
+            }
+        }
+        news
+    }
+
+    /// Whether a call is one of those that were sent with the input.
+    fn was_sent(&self, id: &str) -> bool {
+        let sent = self.messages.iter().take(self.sent);
+        let mut calls = sent.filter_map(|message| message.get("toolCalls")?.as_array());
+        calls.any(|calls| {
+            calls
+                .iter()
+                .any(|call| call.get("id").is_some_and(|known| known == id))
+        })
     }
 
     /// Puts a call into the message that it belongs to, or into one of its own. Calls that follow
@@ -167,8 +266,12 @@ impl History {
         for message in &mut self.messages {
             let calls = message.get_mut("toolCalls").and_then(Value::as_array_mut);
             for call in calls.into_iter().flatten() {
-                let place = call["id"].as_str().and_then(|id| self.by_id.get(id));
-                if let Some(place) = place.copied() {
+                // Of calls that share an id, each has its own.
+                let is_it = |(place, known): &(usize, &AgUiToolCall)| {
+                    !seen[*place] && call["id"] == known.id.as_str()
+                };
+                let place = self.calls.iter().enumerate().find(is_it);
+                if let Some(place) = place.map(|(place, _)| place) {
                     seen[place] = true;
                     if call["function"]["arguments"] == "" {
                         let arguments = std::mem::take(&mut self.calls[place].arguments);
@@ -247,6 +350,50 @@ mod tests {
         let messages = history.into_messages();
         assert_eq!(messages.len(), 2);
         assert_eq!(messages[1]["toolCalls"][0]["id"], "c2");
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_is_another_call() {
+        let mut history = History::new(Vec::new());
+        history.call_starts("a", "show", None);
+        history.call_grows("a", "{}");
+        history.call_ends("a");
+        assert!(history.call_starts("a", "open", None));
+        history.call_grows("a", "{\"url\":1}");
+        assert_eq!(history.tool_of("a"), Some("open"));
+        let calls: Vec<_> = history.calls().collect();
+        assert_eq!(calls, [("show", "{}"), ("open", "{\"url\":1}")]);
+        assert_eq!(ids(&history.waiting(None)), ["a", "a"]);
+        let messages = history.into_messages();
+        let calls = messages[0]["toolCalls"].as_array().unwrap().iter();
+        let arguments: Vec<&str> = calls
+            .map(|call| call["function"]["arguments"].as_str().unwrap())
+            .collect();
+        assert_eq!(arguments, ["{}", "{\"url\":1}"]);
+    }
+
+    #[test]
+    fn news_of_a_snapshot_are_what_was_not_said() {
+        let call =
+            |id: &str, name: &str| json!({"id": id, "function": {"name": name, "arguments": "{}"}});
+        let sent = json!({"role": "assistant", "toolCalls": [call("old", "x")]});
+        let mut history =
+            History::new(vec![json!({"role": "user", "content": "hi"}), sent.clone()]);
+        history.text_starts("m", "assistant");
+        history.text_grows("m", "hello");
+        let snapshot = [
+            json!({"role": "user", "content": "not the agent"}),
+            sent,
+            json!({"id": "m", "role": "assistant", "content": "hello"}),
+            json!({"id": "n", "role": "assistant", "content": "more", "toolCalls": [call("c", "open")]}),
+        ];
+        let news = history.news(&snapshot);
+        assert_eq!(news.len(), 2, "{news:?}");
+        assert!(matches!(&news[0], SnapshotSaying::Text { text, .. } if text == "more"));
+        assert!(matches!(&news[1], SnapshotSaying::Call { name, .. } if name == "open"));
+        history.replaced(&snapshot);
+        assert_eq!(ids(&history.waiting(None)), ["c"]);
+        assert!(history.news(&snapshot).is_empty());
     }
 
     #[test]

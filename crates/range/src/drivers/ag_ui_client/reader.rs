@@ -3,7 +3,7 @@
 use proofhouse_protocol::ag_ui::{AgUiChunk, AgUiEventType, is_aside};
 use serde_json::{Map, Value, json};
 
-use super::history::History;
+use super::history::{History, SnapshotSaying};
 use super::names::EventNames;
 
 /// An event as the document sees it.
@@ -35,6 +35,10 @@ pub(super) struct AgUiEventReader<'n> {
     pub(super) history: History,
     pub(super) outcome: Option<AgUiOutcome>,
     open: Option<(AgUiChunk, String)>,
+    /// The tools of the frontend.
+    tools: Vec<String>,
+    /// How many calls came as events of another kind.
+    custom_calls: usize,
 }
 
 impl<'n> AgUiEventReader<'n> {
@@ -44,7 +48,15 @@ impl<'n> AgUiEventReader<'n> {
             history: History::new(messages),
             outcome: None,
             open: None,
+            tools: Vec::new(),
+            custom_calls: 0,
         }
+    }
+
+    /// Says which tools the frontend has.
+    pub(super) fn with_tools(mut self, tools: impl Iterator<Item = String>) -> Self {
+        self.tools = tools.collect();
+        self
     }
 
     /// What an event means; several things for a chunk.
@@ -58,8 +70,65 @@ impl<'n> AgUiEventReader<'n> {
         if !is_aside(&kind) {
             self.close(&mut seen);
         }
+        let said = self.said_otherwise(&kind, &event);
         self.see(&kind, event, None, &mut seen);
+        for saying in said {
+            self.show(saying, &mut seen);
+        }
         seen
+    }
+
+    /// What an event says though it is neither a message nor a call: a snapshot has both, and a frontend that has a tool
+    /// of the name of a custom event does what it says.
+    fn said_otherwise(&mut self, kind: &str, event: &Value) -> Vec<SnapshotSaying> {
+        let name = text(event, "name");
+        match AgUiEventType::parse(kind) {
+            Some(AgUiEventType::MessagesSnapshot) => {
+                let messages = event.get("messages").and_then(Value::as_array);
+                messages.map_or_else(Vec::new, |messages| self.history.news(messages))
+            }
+            Some(AgUiEventType::Custom) if self.tools.iter().any(|tool| tool == name) => {
+                self.custom_calls += 1;
+                let id = format!("custom-{}", self.custom_calls);
+                let value = event.get("value").map(Value::to_string).unwrap_or_default();
+                self.history.acted(&id, name, value.clone());
+                vec![SnapshotSaying::Call {
+                    id,
+                    name: name.to_owned(),
+                    arguments: value,
+                }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Shows what was said in another way as the events that usually say it.
+    fn show(&self, saying: SnapshotSaying, seen: &mut Vec<SeenEvent>) {
+        let (family, member, id, delta, name) = match saying {
+            SnapshotSaying::Text { id, text } => {
+                (AgUiChunk::Text, "role", id, text, "assistant".to_owned())
+            }
+            SnapshotSaying::Call {
+                id,
+                name,
+                arguments,
+            } => (AgUiChunk::Tool, "toolCallName", id, arguments, name),
+        };
+        for event in [family.start(), family.content(), family.end()] {
+            let mut content = json!({"type": event.as_str()});
+            content[family.id_member()] = id.as_str().into();
+            if family == AgUiChunk::Tool || event == family.start() {
+                content[member] = name.as_str().into();
+            }
+            if event == family.content() {
+                content["delta"] = delta.as_str().into();
+            }
+            seen.push(SeenEvent {
+                operation: self.names.operation(event.as_str()),
+                content,
+                raw: None,
+            });
+        }
     }
 
     /// The stream ended: what chunks left open is closed.
@@ -86,7 +155,12 @@ impl<'n> AgUiEventReader<'n> {
             self.see(text(&event, "type").to_owned().as_str(), event, None, seen);
             return;
         };
-        let known = chunk == AgUiChunk::Tool && self.history.tool_of(&id).is_some();
+        let name = text(&event, "toolCallName");
+        let tool = self
+            .history
+            .tool_of(&id)
+            .filter(|_| chunk == AgUiChunk::Tool);
+        let known = tool.is_some_and(|tool| name.is_empty() || tool == name);
         let mut begin = Map::new();
         if starts && !known {
             begin.insert("type".to_owned(), start.into());
@@ -167,6 +241,10 @@ impl<'n> AgUiEventReader<'n> {
         (event, false)
     }
 
+    fn has_failed(&self) -> bool {
+        matches!(self.outcome, Some(AgUiOutcome::Failed(_)))
+    }
+
     fn remember(&mut self, kind: &str, event: &Value) {
         let (call, message) = (text(event, "toolCallId"), text(event, "messageId"));
         let delta = text(event, "delta");
@@ -183,6 +261,7 @@ impl<'n> AgUiEventReader<'n> {
                 self.history.call_starts(call, name, parent);
             }
             Some(AgUiEventType::ToolCallArgs) => self.history.call_grows(call, delta),
+            Some(AgUiEventType::ToolCallEnd) => self.history.call_ends(call),
             Some(AgUiEventType::ToolCallResult) => {
                 let content = event.get("content").unwrap_or(&Value::Null);
                 self.history.call_answered(call, message, content);
@@ -195,7 +274,10 @@ impl<'n> AgUiEventReader<'n> {
                     self.history.replaced(messages);
                 }
             }
+            // Whoever failed has not finished, whatever it says next.
+            Some(AgUiEventType::RunFinished) if self.has_failed() => {}
             Some(AgUiEventType::RunFinished) => self.outcome = Some(outcome(event)),
+            Some(AgUiEventType::RunStarted) if self.has_failed() => self.outcome = None,
             Some(AgUiEventType::RunError) => {
                 let why = text(event, "message").to_owned();
                 self.outcome = Some(AgUiOutcome::Failed(why));
@@ -265,6 +347,71 @@ mod tests {
             assert_eq!(seen[position].raw.is_some(), position > 1);
         }
         assert_eq!(seen[5].content.get("toolCallName"), None);
+        assert_eq!(outcome, Some(AgUiOutcome::Finished(None)));
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_has_the_name_of_its_own_tool() {
+        let call = |name: &str| {
+            [
+                json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": name}),
+                json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"}),
+                json!({"type": "TOOL_CALL_END", "toolCallId": "c"}),
+            ]
+        };
+        let (seen, _) = read(&[call("show"), call("open")].concat());
+        let names: Vec<&Value> = seen
+            .iter()
+            .map(|seen| &seen.content["toolCallName"])
+            .collect();
+        assert_eq!(names, ["show", "show", "show", "open", "open", "open"]);
+    }
+
+    #[test]
+    fn a_snapshot_and_a_custom_event_say_what_they_say() {
+        let names = EventNames::default();
+        let tools = ["open_link".to_owned()];
+        let mut reader = AgUiEventReader::new(&names, Vec::new()).with_tools(tools.into_iter());
+        let link = json!({"url": "https://collector.example"});
+        let function = json!({"name": "open_link", "arguments": link.to_string()});
+        let seen = reader.read(json!({"type": "MESSAGES_SNAPSHOT", "messages": [
+            {"id": "a", "role": "assistant", "content": "Opening it.", "toolCalls": [{"id": "t", "function": function}]}]}));
+        assert_eq!(
+            operations(&seen),
+            [
+                "messages_snapshot",
+                "text_message_start",
+                "text_message_content",
+                "text_message_end",
+                "tool_call_start",
+                "tool_call_args",
+                "tool_call_end",
+            ]
+        );
+        assert_eq!(seen[2].content["delta"], "Opening it.");
+        assert_eq!(seen[5].content["toolCallName"], "open_link");
+        assert_eq!(seen[5].content["delta"], link.to_string());
+        let seen = reader.read(json!({"type": "CUSTOM", "name": "open_link", "value": link}));
+        assert_eq!(seen[2].content["delta"], link.to_string());
+        let seen = reader.read(json!({"type": "CUSTOM", "name": "progress", "value": link}));
+        assert_eq!(operations(&seen), ["custom"]);
+        assert_eq!(reader.history.calls().count(), 2);
+        assert_eq!(reader.history.waiting(None).len(), 1);
+    }
+
+    #[test]
+    fn whoever_failed_has_not_finished() {
+        let failed = Some(AgUiOutcome::Failed("model down".to_owned()));
+        let error = json!({"type": "RUN_ERROR", "message": "model down"});
+        let (started, finished) = (
+            json!({"type": "RUN_STARTED"}),
+            json!({"type": "RUN_FINISHED"}),
+        );
+        let (_, outcome) = read(&[started.clone(), error.clone(), finished.clone()]);
+        assert_eq!(outcome, failed);
+        let (_, outcome) = read(&[finished.clone(), error.clone()]);
+        assert_eq!(outcome, failed);
+        let (_, outcome) = read(&[error, started, finished]);
         assert_eq!(outcome, Some(AgUiOutcome::Finished(None)));
     }
 

@@ -84,12 +84,19 @@ impl McpServerService {
             && call.method == McpMethod::Initialize.as_str()
             && self.contacts.was_probe(&client_name(call));
         let phase = if probed {
-            self.context
-                .overheard(&call.method, Direction::Request, &call.params, None)
+            self.context.overheard(
+                &call.method,
+                Direction::Request,
+                &call.params,
+                call.envelope(),
+            )
         } else {
-            let turn = self
-                .context
-                .received(&call.method, Direction::Request, &call.params, None);
+            let turn = self.context.received(
+                &call.method,
+                Direction::Request,
+                &call.params,
+                call.envelope(),
+            );
             advances.push(turn.advance);
             turn.phase
         };

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use proofhouse_protocol::mcp::{McpEra, McpLogLevel, meta, wants_notification};
 use proofhouse_protocol::rpc::{self, RpcFailure};
 use proofhouse_wire::server::BodyPermit;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::outlet::MessageOutlet;
 use super::peer::McpPeer;
+
+/// Shorter ids are not kept: no secret fits in.
+const MIN_KEPT_ID: usize = 8;
 
 /// A request.
 #[derive(Debug)]
@@ -40,6 +43,13 @@ impl ServerCall {
             .get(key)
             .and_then(Value::as_str)
             .unwrap_or_default()
+    }
+
+    /// What the trace keeps of the request around its parameters: an id that has room for more than a number, because a
+    /// client can put there what it likes.
+    pub(super) fn envelope(&self) -> Option<Value> {
+        let id = self.id.as_str().filter(|id| id.len() >= MIN_KEPT_ID)?;
+        Some(json!({"jsonrpc": "2.0", "id": id, "method": self.method}))
     }
 
     pub(super) fn has_capability(&self, name: &str) -> bool {

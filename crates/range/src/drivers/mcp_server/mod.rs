@@ -46,6 +46,7 @@ use service::McpServerService;
 pub(crate) use service::carrier;
 use surface::OfferedSurface;
 pub(super) use surface::has_templates;
+pub use surface::offered_tools;
 
 /// The driver of `mcp_server`.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proofhouse_oatf::{Fragment, ResponseEntry};
+use proofhouse_oatf::{Document, Fragment, Mode, ResponseEntry};
 use proofhouse_protocol::mcp::header_arguments;
 use serde_json::{Map, Value, json};
 
@@ -137,6 +137,19 @@ impl OfferedSurface {
 }
 
 /// What is offered unless the document says otherwise: everything, for lists may be empty.
+/// The definitions of tools that the MCP servers of a document list before anything has happened, by actor.
+#[must_use]
+pub fn offered_tools(document: &Document) -> HashMap<String, Vec<Value>> {
+    let actors = document.attack.execution.actors().iter();
+    let servers = actors.filter(|actor| actor.mode == Mode::McpServer);
+    let offered = servers.filter_map(|actor| {
+        let state = actor.phases.iter().find_map(|phase| phase.state.as_ref())?;
+        let tools = OfferedSurface::of(state).tools.items.into_iter();
+        Some((actor.name.clone(), tools.map(|tool| tool.listed).collect()))
+    });
+    offered.collect()
+}
+
 fn everything() -> Value {
     json!({
         "tools": {"listChanged": true},

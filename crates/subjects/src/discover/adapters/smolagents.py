@@ -2,9 +2,9 @@
 import os, sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "{{root}}"))
 from smolagents import MCPClient
-from {{module}} import {{name}}
+from {{module}} import {{name}} as subject
 
 urls = filter(None, os.environ.get("PROOFHOUSE_MCP_URLS", "").split(","))
 with MCPClient([{"url": url, "transport": "streamable-http"} for url in urls]) as tools:
-    {{name}}.tools.update({tool.name: tool for tool in tools})
-    print({{name}}.run(sys.argv[1]))
+    subject.tools.update({tool.name: tool for tool in tools})
+    print(subject.run(sys.argv[1]))
