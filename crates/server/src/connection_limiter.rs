@@ -65,6 +65,8 @@ pub(crate) struct ConnectionState {
     full_since: AtomicU64,
     /// Tells the connection to make way.
     leave: CancellationToken,
+    /// Nobody waits any more for what it has to send.
+    is_given_up: AtomicBool,
 }
 
 impl ConnectionState {
@@ -83,8 +85,13 @@ impl ConnectionState {
         self.leave.cancelled().await;
     }
 
+    /// Whether its client has stopped reading a stream for too long.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Acquire)
+    }
+
     /// Whether a client has not taken anything of its stream for so long.
-    pub(crate) fn is_stalled(&self, time: Duration) -> bool {
+    fn is_stalled(&self, time: Duration) -> bool {
         match self.full_since.load(Ordering::Acquire) {
             0 => false,
             since => u128::from(self.now().saturating_sub(since)) >= time.as_millis(),
@@ -183,6 +190,7 @@ impl ConnectionLimiter {
             idle_since: AtomicU64::new(0),
             full_since: AtomicU64::new(0),
             leave,
+            is_given_up: AtomicBool::new(false),
         });
         state.idle_since.store(state.now(), Ordering::Release);
         connections.count += 1;
@@ -208,6 +216,16 @@ impl ConnectionLimiter {
     pub(crate) fn evict_idle(&self, count: usize) -> usize {
         let mut connections = self.connections();
         (0..count).take_while(|_| connections.evict()).count()
+    }
+
+    /// Gives up the connections whose clients have not taken anything of their streams for so long.
+    pub(crate) fn give_up_stalled(&self, time: Duration) {
+        let connections = self.connections();
+        let stalled = connections.of.values().flatten();
+        for state in stalled.filter(|state| state.is_stalled(time)) {
+            state.is_given_up.store(true, Ordering::Release);
+            state.leave.cancel();
+        }
     }
 
     fn connections(&self) -> MutexGuard<'_, ConnectionTable> {

@@ -36,6 +36,10 @@ pub enum KeyScope {
     MetricsRead,
     /// Read the audit log.
     AuditRead,
+    /// See campaigns and their reports.
+    CampaignsRead,
+    /// Start campaigns from stored plans, and cancel them.
+    CampaignsWrite,
     /// Answer questions on behalf of people: for programs that know who their users are.
     UsersAct,
     /// All of that.
@@ -43,7 +47,7 @@ pub enum KeyScope {
 }
 
 /// Every scope with its name: one row each.
-const SCOPES: [(KeyScope, &str); 12] = [
+const SCOPES: [(KeyScope, &str); 14] = [
     (KeyScope::TasksRead, "tasks:read"),
     (KeyScope::TasksBegin, "tasks:begin"),
     (KeyScope::TasksApprove, "tasks:approve"),
@@ -54,6 +58,8 @@ const SCOPES: [(KeyScope, &str); 12] = [
     (KeyScope::ManifestsRead, "manifests:read"),
     (KeyScope::MetricsRead, "metrics:read"),
     (KeyScope::AuditRead, "audit:read"),
+    (KeyScope::CampaignsRead, "campaigns:read"),
+    (KeyScope::CampaignsWrite, "campaigns:write"),
     (KeyScope::UsersAct, "users:act"),
     (KeyScope::Admin, "admin"),
 ];
@@ -104,6 +110,7 @@ const ROLES: [AccessRole; 6] = [
             KeyScope::TasksRead,
             KeyScope::EventsRead,
             KeyScope::ManifestsRead,
+            KeyScope::CampaignsRead,
         ],
     },
     AccessRole {
@@ -112,6 +119,7 @@ const ROLES: [AccessRole; 6] = [
             KeyScope::TasksRead,
             KeyScope::EventsRead,
             KeyScope::ManifestsRead,
+            KeyScope::CampaignsRead,
             KeyScope::TasksBegin,
         ],
     },
@@ -121,6 +129,7 @@ const ROLES: [AccessRole; 6] = [
             KeyScope::TasksRead,
             KeyScope::EventsRead,
             KeyScope::ManifestsRead,
+            KeyScope::CampaignsRead,
             KeyScope::TasksApprove,
         ],
     },
@@ -130,10 +139,12 @@ const ROLES: [AccessRole; 6] = [
             KeyScope::TasksRead,
             KeyScope::EventsRead,
             KeyScope::ManifestsRead,
+            KeyScope::CampaignsRead,
             KeyScope::TasksBegin,
             KeyScope::TasksOperate,
             KeyScope::EventsWrite,
             KeyScope::MetricsRead,
+            KeyScope::CampaignsWrite,
         ],
     },
     AccessRole {
@@ -142,6 +153,7 @@ const ROLES: [AccessRole; 6] = [
             KeyScope::TasksRead,
             KeyScope::EventsRead,
             KeyScope::ManifestsRead,
+            KeyScope::CampaignsRead,
             KeyScope::AuditRead,
         ],
     },
@@ -238,7 +250,16 @@ impl FromStr for KeyScope {
 /// A key as its holder has it. It is shown once, when it is made.
 pub struct KeySecret(String);
 
+/// How many letters of its hash name a key.
+const ID_LETTERS: usize = 12;
+
 impl KeySecret {
+    /// How the key is named. The hash tells nothing about the key, so its beginning can name it.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.hash().chars().take(ID_LETTERS).collect()
+    }
+
     /// A new one.
     ///
     /// # Errors

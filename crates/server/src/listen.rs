@@ -43,7 +43,7 @@ const MAX_EVICTIONS: usize = 16;
 const TOO_MANY_FILES: [i32; 3] = [24, 23, 10_024];
 /// How long a client may stop reading a stream before its connection is closed; it can come back.
 const MAX_STALL: Duration = Duration::from_secs(60);
-/// How often that is looked at.
+/// How often that is looked at, for all connections of a listener at once.
 const STALL_LOOK: Duration = Duration::from_secs(15);
 /// Connections that are told at the same time that there is no room; more are only closed.
 const MAX_REFUSALS: usize = 64;
@@ -221,9 +221,14 @@ async fn accept(listener: Listener, acceptor: Acceptor) {
         ..
     } = listener;
     let tls = tls.map(TlsAcceptor::from);
+    let mut look = tokio::time::interval(STALL_LOOK);
     loop {
         let accepted = tokio::select! {
             () = acceptor.stop.cancelled() => return,
+            _ = look.tick() => {
+                acceptor.limiter.give_up_stalled(MAX_STALL);
+                continue;
+            }
             accepted = socket.accept() => accepted,
         };
         let (stream, peer) = match accepted {
@@ -279,11 +284,6 @@ impl ServedConnection {
             tokio::select! {
                 result = serving.as_mut() => return result,
                 () = state.evicted() => break,
-                () = tokio::time::sleep(STALL_LOOK) => {
-                    if state.is_stalled(MAX_STALL) {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
-                }
                 () = silence.as_mut(), if !was_heard => {
                     if !state.was_used() {
                         return Err(io::ErrorKind::TimedOut.into());
@@ -291,6 +291,9 @@ impl ServedConnection {
                     was_heard = true;
                 }
             }
+        }
+        if state.is_given_up() {
+            return Err(io::ErrorKind::TimedOut.into());
         }
         if !state.is_busy() {
             return Ok(());

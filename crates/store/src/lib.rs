@@ -6,6 +6,7 @@
 //!
 //! The statements are written once, in `sql/`; a backend says how they are run.
 
+mod audit_scope;
 mod backend;
 mod error;
 mod lock;
@@ -19,6 +20,7 @@ mod store;
 mod sync;
 mod timing;
 
+pub use audit_scope::with_audit_entry;
 pub use error::{Result, StoreError};
 pub use lock::{LockError, StoreLock};
 pub use postgres::PostgresOptions;

@@ -359,6 +359,8 @@ needed! {
     ReplayEvents = EventsWrite,
     ReadManifests = ManifestsRead,
     ReadAudit = AuditRead,
+    ReadCampaigns = CampaignsRead,
+    OperateCampaigns = CampaignsWrite,
 }
 
 /// A caller who may do what needs a scope.

@@ -9,7 +9,10 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Api, audit, events, health, listening, manifests, stream, tasks};
+use super::{
+    Api, audit, campaign_reports, campaign_stream, campaigns, events, health, listening, manifests,
+    stream, tasks,
+};
 
 /// The text that describes the API.
 #[must_use]
@@ -39,6 +42,7 @@ pub(super) fn routes() -> (Router<Arc<Api>>, Value) {
         (name = "tasks", description = "Conversations with agents"),
         (name = "events", description = "What came from outside, and what became of it"),
         (name = "manifests", description = "What is loaded, and what is wrong with it"),
+        (name = "campaigns", description = "Attacks on agents, planned in the store and made by workers"),
         (name = "server", description = "The server itself")
     )
 )]
@@ -64,6 +68,14 @@ fn described() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(events::replay))
         .routes(routes!(manifests::list))
         .routes(routes!(manifests::starts))
+        .routes(routes!(campaigns::list, campaigns::start))
+        .routes(routes!(campaigns::show))
+        .routes(routes!(campaigns::cancel))
+        .routes(routes!(campaigns::trend))
+        .routes(routes!(campaign_stream::stream))
+        .routes(routes!(campaign_reports::report))
+        .routes(routes!(campaign_reports::result))
+        .routes(routes!(campaign_reports::comparison))
         .routes(routes!(audit::list))
         .routes(routes!(health::health))
         .routes(routes!(health::ready))

@@ -10,7 +10,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, Version, header};
 use proofhouse_wire::origin;
-use tracing::Instrument as _;
+use proofhouse_wire::trace::{TraceParent, TraceScope};
 
 use super::Api;
 use super::audit_note::{AuditNote, AuditedRequest};
@@ -65,11 +65,19 @@ async fn watch(
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("none", MatchedPath::as_str).to_owned();
     let mut request = request;
-    let audited = (side == RouterSide::Api).then(|| audited(&mut request, &route));
-    let span = tracing::info_span!("http.request", %route, status = tracing::field::Empty);
+    let note = (side == RouterSide::Api).then(|| noted(&mut request, &route));
+    let span = tracing::info_span!(
+        "http.request",
+        otel.kind = "server",
+        http.request.method = %request.method(),
+        http.route = %route,
+        http.response.status_code = tracing::field::Empty
+    );
+    let scope = TraceScope::below(span.clone(), TraceParent::of_headers(request.headers()));
     let answering = answer(&api, side, request, next);
-    let mut response = answering.instrument(span.clone()).await;
-    if let Some(entry) = audited.and_then(|audited| audited.entry(response.status().as_u16()))
+    let mut response = scope.run(answering).await;
+    // What was done has its entry by now. This is for what was refused, what failed, and what was only read.
+    if let Some(entry) = note.and_then(|note| note.entry(response.status().as_u16()))
         && let Err(error) = api.store.append_audit(entry).await
     {
         tracing::error!(%error, %route, "the audit log cannot be written");
@@ -86,7 +94,7 @@ async fn watch(
             .or_insert(HeaderValue::from_static(value));
     }
     let status = response.status().as_u16();
-    span.record("status", status);
+    span.record("http.response.status_code", status);
     let seconds = began.elapsed().as_secs_f64();
     let labels = RouteLabels {
         route: route.clone(),
@@ -99,19 +107,18 @@ async fn watch(
 }
 
 /// Gives a request the paper that those who answer it note things on.
-fn audited(request: &mut Request, route: &str) -> AuditedRequest {
-    let note = AuditNote::default();
-    request.extensions_mut().insert(note.clone());
+fn noted(request: &mut Request, route: &str) -> AuditNote {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let from = peer.map(|ConnectInfo(peer)| peer.ip().to_canonical());
-    AuditedRequest::new(
-        note,
+    let note = AuditNote::of(AuditedRequest::new(
         request.method().clone(),
         route.to_owned(),
         request.uri().path().to_owned(),
         from,
         request.headers(),
-    )
+    ));
+    request.extensions_mut().insert(note.clone());
+    note
 }
 
 async fn answer(api: &Api, side: RouterSide, request: Request, next: Next) -> Response {

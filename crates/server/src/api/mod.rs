@@ -1,8 +1,12 @@
-//! The HTTP API: tasks, events, manifests, health and metrics, described by the OpenAPI text that it serves.
+//! The HTTP API: tasks, events, manifests, campaigns, health and metrics, described by the OpenAPI text that it serves.
 
 mod audit;
 mod audit_note;
 mod caller;
+mod campaign_reports;
+mod campaign_stream;
+mod campaign_views;
+mod campaigns;
 mod description;
 mod events;
 mod extract;
@@ -15,7 +19,9 @@ mod operations;
 mod review_answers;
 mod scraper;
 mod sessions;
+mod sign_in_limit;
 mod stream;
+mod stream_access;
 mod stream_budget;
 mod tasks;
 mod tenant;
@@ -29,16 +35,26 @@ use axum::Router;
 use proofhouse_store::{Store, StoreError};
 use proofhouse_tools::receive::subscription::CALLBACK_PATH;
 use proofhouse_wire::sync::{read, write};
+use tokio::sync::Semaphore;
 
 pub(crate) use audit_note::AuditNote;
 pub(crate) use caller::{COOKIE, Caller, cookie, recognise, signed_in};
+pub(crate) use campaign_reports::{BaselineQuery, compared, report_page};
+pub(crate) use campaign_stream::CAMPAIGN_LOOK;
+pub(crate) use campaign_views::{CampaignDetailView, SuccessView, TrendPointView};
+pub(crate) use campaigns::{detail as campaign_detail, trend_of};
 pub use description::description;
 pub(crate) use extract::{JsonBody, Path, Query, whole};
-pub(crate) use operations::{ReviewAnswer, cancel, decide, interrupt, replay, say};
+pub(crate) use operations::{
+    ReviewAnswer, cancel, cancel_campaign, decide, interrupt, replay, say, start_campaign,
+};
 pub(crate) use review_answers::{ReviewAnswerView, answers};
 pub(crate) use sessions::{
     LIFETIME, SessionOwner, SignedInPerson, begin as begin_session, form_token, is_form_token,
 };
+pub(crate) use sign_in_limit::take_sign_in;
+pub(crate) use stream::KEEP_ALIVE;
+pub(crate) use stream_access::AccessWatch;
 pub use stream_budget::StreamLimits;
 pub(crate) use stream_budget::StreamPermit;
 pub(crate) use views::{
@@ -51,6 +67,7 @@ use crate::metrics::Metrics;
 use crate::oidc::IdentityProvider;
 use crate::problem::Problem;
 use crate::rate::{RateLimiter, RateQuota};
+use stream_access::StreamAccess;
 use stream_budget::StreamBudget;
 
 /// What the API is told when it is built.
@@ -112,6 +129,10 @@ pub struct Api {
     identity: RwLock<Option<Arc<IdentityProvider>>>,
     /// What streams may take.
     pub(crate) streams: Arc<StreamBudget>,
+    /// Who follows them.
+    pub(crate) access: StreamAccess,
+    /// The turn to make a report of a campaign.
+    pub(crate) reports: Semaphore,
 }
 
 /// Attempts to sign in: a person needs few.
@@ -134,6 +155,7 @@ impl Api {
     pub fn new(engine: Arc<Engine>, metrics: Arc<Metrics>, config: ApiConfig) -> Arc<Self> {
         Arc::new(Self {
             store: Arc::clone(engine.store()),
+            streams: StreamBudget::new(config.streams, &metrics),
             engine,
             metrics,
             rate: RateLimiter::new(config.rate),
@@ -142,7 +164,8 @@ impl Api {
             sign_in_rate: RateLimiter::new(SIGN_IN_RATE),
             scrapers: scraper::Scrapers::default(),
             identity: RwLock::default(),
-            streams: StreamBudget::new(config.streams),
+            access: StreamAccess::default(),
+            reports: Semaphore::new(1),
             config,
         })
     }
@@ -196,10 +219,11 @@ impl Api {
 
     /// The routes of the webhooks, which may have an address of their own.
     pub fn webhook_router(self: &Arc<Self>) -> Router {
-        let tools = axum::routing::post(webhooks::receive).get(webhooks::receive);
+        let tools = || axum::routing::post(webhooks::receive).get(webhooks::receive);
         let channels = || axum::routing::post(webhooks::push).get(webhooks::push);
         let router = Router::new()
-            .route("/v1/webhooks/events/{tool}", tools)
+            .route("/v1/webhooks/events/{tool}", tools())
+            .route("/v1/webhooks/events/{namespace}/{tool}", tools())
             .route(&format!("{CALLBACK_PATH}/{{callback}}"), channels())
             .route(
                 &format!("{CALLBACK_PATH}/{{callback}}/{{*path}}"),

@@ -2,10 +2,11 @@
 //! are meant for them.
 
 use proofhouse_agent::task::Decision;
-use proofhouse_store::model::{TaskRecord, TaskState};
+use proofhouse_fleet::name::shown;
+use proofhouse_store::model::{CampaignRow, TaskRecord, TaskState};
 use serde_json::{Map, Value, json};
 
-use super::{Api, Caller, idempotency};
+use super::{Api, Caller, idempotency, store_problem};
 use crate::engine::TaskRequest;
 use crate::problem::Problem;
 
@@ -41,12 +42,20 @@ pub(super) async fn begin(
     caller.note().namespace(&request.namespace);
     caller.note().detail("agent", request.agent.clone().into());
     let engine = api.running_engine()?;
-    let id = match key.map(|key| idempotency::task(caller, key, &request)) {
-        Some(once) => engine.start_task_once(request, &once).await?,
-        None => engine.start_task(request).await?.id,
-    };
-    caller.note().object("task", &id);
-    Ok(id)
+    let note = caller.note();
+    match key.map(|key| idempotency::task(caller, key, &request)) {
+        Some(once) => {
+            note.object("task", &once.task);
+            let started = note.done_by(engine.start_task_once(request, &once));
+            Ok(started.await?)
+        }
+        None => {
+            let id = engine.new_task_id()?;
+            note.object("task", &id);
+            let started = note.done_by(engine.start_task_as(id, request));
+            Ok(started.await?.id)
+        }
+    }
 }
 
 /// The namespace of the agent that a request is about. The name of the agent says enough where one namespace of the caller's has
@@ -96,9 +105,8 @@ pub(crate) async fn say(
     let key = key.map(|key| format!("{}:{key}", caller.person()));
     let engine = api.running_engine()?;
     let by = Some(caller.person());
-    let received = engine
-        .message_by(task, message, parameters, key, by)
-        .await?;
+    let said = engine.message_by(task, message, parameters, key, by);
+    let received = caller.note().done_by(said).await?;
     Ok(received.id())
 }
 
@@ -151,8 +159,8 @@ pub(crate) async fn decide(
         Decision::Deny
     };
     let engine = api.running_engine()?;
-    engine.decide(task, review, decision, about).await?;
-    Ok(())
+    let decided = engine.decide(task, review, decision, about);
+    Ok(note.done_by(decided).await?)
 }
 
 /// Insists that the question of a task is meant for the caller. `review(who)` names a person, a key (`key:ID`), a group
@@ -259,7 +267,8 @@ pub(crate) async fn interrupt(
 ) -> Result<(), Problem> {
     api.seen_by(caller).task(task).await?;
     let about = about(caller, reason.as_deref());
-    Ok(api.running_engine()?.interrupt_by(task, about).await?)
+    let interrupted = api.running_engine()?.interrupt_by(task, about);
+    Ok(caller.note().done_by(interrupted).await?)
 }
 
 /// Ends a task.
@@ -271,7 +280,8 @@ pub(crate) async fn cancel(
 ) -> Result<(), Problem> {
     api.seen_by(caller).task(task).await?;
     let about = about(caller, reason.as_deref());
-    Ok(api.running_engine()?.cancel_by(task, about).await?)
+    let cancelled = api.running_engine()?.cancel_by(task, about);
+    Ok(caller.note().done_by(cancelled).await?)
 }
 
 /// Routes an event again, and returns the number of the attempt.
@@ -283,5 +293,50 @@ pub(crate) async fn replay(
 ) -> Result<i64, Problem> {
     note_reason(caller, reason.as_deref());
     api.seen_by(caller).replayable(event).await?;
-    Ok(api.running_engine()?.replay(event).await?)
+    let replayed = api.running_engine()?.replay(event);
+    Ok(caller.note().done_by(replayed).await?)
+}
+
+/// Starts a campaign from the plan of an earlier one. Workers pick it up.
+pub(crate) async fn start_campaign(
+    api: &Api,
+    caller: &Caller,
+    campaign: &str,
+    reason: Option<String>,
+) -> Result<CampaignRow, Problem> {
+    note_reason(caller, reason.as_deref());
+    caller.note().object("campaign", campaign);
+    let source = api.seen_by(caller).campaign(campaign).await?;
+    let started = api.store.repeat_campaign(source.id);
+    caller.note().done_by(started).await.map_err(store_problem)
+}
+
+/// Ends a campaign.
+pub(crate) async fn cancel_campaign(
+    api: &Api,
+    caller: &Caller,
+    campaign: &str,
+    reason: Option<String>,
+) -> Result<(), Problem> {
+    note_reason(caller, reason.as_deref());
+    let found = api.seen_by(caller).campaign(campaign).await?;
+    if found.state.is_over() {
+        let name = shown(&found);
+        let state = found.state;
+        return Err(Problem::conflict(format!(
+            "campaign {name} is already {state}"
+        )));
+    }
+    let why = match reason {
+        Some(reason) => format!("cancelled by {}: {reason}", caller.person()),
+        None => format!("cancelled by {}", caller.person()),
+    };
+    let cancelled = api.store.cancel_campaign(found.id, &why);
+    // Whether it was over a moment before makes no difference any more.
+    caller
+        .note()
+        .done_by(cancelled)
+        .await
+        .map_err(store_problem)?;
+    Ok(())
 }

@@ -8,7 +8,7 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Api, store_problem};
+use super::{Api, AuditNote, store_problem};
 use crate::keys::{self, hex, random_text};
 use crate::problem::Problem;
 
@@ -53,14 +53,18 @@ impl SessionOwner {
 }
 
 /// Begins a session, and returns what the browser is to send.
-pub(crate) async fn begin(api: &Api, owner: &SessionOwner) -> Result<String, Problem> {
+pub(crate) async fn begin(
+    api: &Api,
+    note: &AuditNote,
+    owner: &SessionOwner,
+) -> Result<String, Problem> {
     let cookie = random_text().map_err(|error| Problem::unavailable(error.to_string()))?;
     let body = serde_json::to_value(owner).unwrap_or_default();
     let lifetime = i64::try_from(LIFETIME.as_millis()).unwrap_or(i64::MAX);
     let kind = SessionKind::Dashboard;
     let hash = keys::digest(&cookie);
-    let begun = api.store.begin_session(kind, &hash, body, lifetime).await;
-    begun.map_err(store_problem)?;
+    let begun = api.store.begin_session(kind, &hash, body, lifetime);
+    note.done_by(begun).await.map_err(store_problem)?;
     Ok(cookie)
 }
 

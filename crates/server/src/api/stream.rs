@@ -13,24 +13,25 @@ use futures_util::Stream;
 use http::HeaderMap;
 use proofhouse_store::model::TaskState;
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, broadcast};
+use tokio::sync::broadcast;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::caller::{May, ReadTasks};
-use super::stream_budget::{READER_BYTES, StreamPermit};
-use super::{Api, Caller, Path, TurnView};
+use super::stream_budget::{HeldBytes, READER_BYTES, StreamPermit};
+use super::{AccessWatch, Api, Path, TurnView};
 use crate::engine::TaskFollower;
 use crate::problem::Problem;
 
-/// How long it takes until the store is looked at though nobody told of a change.
-const LOOK: Duration = Duration::from_secs(60);
+/// How long it takes until the store is looked at though nobody told of a change. The feed tells of all there are.
+const LOOK: Duration = Duration::from_secs(5 * 60);
+/// How often something is sent though nothing happens, so that nobody on the way closes the connection. Every one of them
+/// wakes the stream: with many streams, that is most of what they cost.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Turns that are read at a time, if they are small.
 const BATCH: usize = 100;
 /// How long a stream lasts; the client comes back with `Last-Event-ID`.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
-/// How often it is looked whether the caller may still follow.
-const CHECK: Duration = Duration::from_secs(3);
 
 /// An event of a stream.
 #[derive(Debug, ToSchema)]
@@ -94,10 +95,9 @@ pub(super) async fn stream(
     let reader = StreamReader {
         follower: api.engine().follow(&task),
         text: api.engine().texts(&task),
+        access: api.access.watch(&api, &caller),
         api,
-        caller,
         _permit: permit,
-        checked: now,
         look_at: now,
         task,
         from,
@@ -108,15 +108,14 @@ pub(super) async fn stream(
         over: false,
     };
     let events = futures_util::stream::unfold(reader, StreamReader::next);
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
 struct StreamReader {
     api: Arc<Api>,
-    caller: Caller,
+    /// Whether the caller may still follow.
+    access: AccessWatch,
     _permit: StreamPermit,
-    /// When the caller was last let in.
-    checked: Instant,
     /// When the store is looked at next.
     look_at: Instant,
     task: String,
@@ -124,7 +123,7 @@ struct StreamReader {
     state: Option<TaskState>,
     ready: VecDeque<Event>,
     /// The right to hold what is ready. It is given back when the client has taken all of it and wants more.
-    held: Option<OwnedSemaphorePermit>,
+    held: Option<HeldBytes>,
     follower: TaskFollower,
     text: broadcast::Receiver<String>,
     until: Instant,
@@ -143,7 +142,8 @@ impl StreamReader {
             if self.over || is_late || self.api.engine().is_stopping() {
                 return None;
             }
-            if !self.is_let_in().await {
+            if let Some(problem) = self.access.problem() {
+                self.end(&problem);
                 continue;
             }
             if Instant::now() >= self.look_at && !self.look().await {
@@ -151,24 +151,6 @@ impl StreamReader {
             }
             if self.ready.is_empty() && !self.over && Instant::now() < self.look_at {
                 self.wait().await;
-            }
-        }
-    }
-
-    /// Whether the caller may still follow; if not, that is the last event.
-    async fn is_let_in(&mut self) -> bool {
-        if self.checked.elapsed() < CHECK {
-            return true;
-        }
-        let streams = &self.api.streams;
-        match streams.let_in(&self.api, &self.caller).await {
-            Ok(()) => {
-                self.checked = Instant::now();
-                true
-            }
-            Err(problem) => {
-                self.end(&problem);
-                false
             }
         }
     }
@@ -228,10 +210,11 @@ impl StreamReader {
 
     /// Waits for text, for a change of the task, or until something is due.
     async fn wait(&mut self) {
-        let due = (self.checked + CHECK).min(self.until).min(self.look_at);
+        let due = self.until.min(self.look_at);
         let text = tokio::select! {
             () = self.api.engine().stopping() => return,
             () = tokio::time::sleep_until(due) => return,
+            () = self.access.ended() => return,
             () = self.follower.changed() => {
                 self.look_at = Instant::now();
                 return;

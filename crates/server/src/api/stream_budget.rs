@@ -5,14 +5,13 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use prometheus_client::metrics::gauge::Gauge;
 use proofhouse_wire::sync::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
 
-use super::{Api, Caller};
 use crate::connection_limiter::ConnectionLimits;
+use crate::metrics::Metrics;
 use crate::peer;
-use crate::problem::Problem;
 
 /// Bytes that are read for one reader at a time; a single turn may be larger.
 pub(super) const READER_BYTES: usize = 256 << 10;
@@ -20,8 +19,6 @@ pub(super) const READER_BYTES: usize = 256 << 10;
 const ALL_BYTES: usize = 64 << 20;
 /// How long a reader waits for its share before its stream ends; the client comes back.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long it is believed that a key is good.
-const BELIEVED: Duration = Duration::from_millis(2_500);
 
 /// How many streams there may be. The rest of the connections is for everything else: health, signing in, requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +47,10 @@ pub(crate) struct StreamBudget {
     limits: StreamLimits,
     open: Mutex<OpenStreams>,
     bytes: Arc<Semaphore>,
-    /// The keys that were found to be good, and when.
-    believed: Mutex<HashMap<String, Instant>>,
+    /// How many streams there are, for the metrics.
+    stream_count: Gauge,
+    /// How many bytes are held, for the metrics.
+    byte_count: Gauge,
 }
 
 #[derive(Debug, Default)]
@@ -67,8 +66,23 @@ pub(crate) struct StreamPermit {
     peer: Option<IpAddr>,
 }
 
+/// The right to hold bytes for a reader, until this is dropped.
+#[derive(Debug)]
+pub(super) struct HeldBytes {
+    _permit: OwnedSemaphorePermit,
+    bytes: i64,
+    count: Gauge,
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.count.dec_by(self.bytes);
+    }
+}
+
 impl Drop for StreamPermit {
     fn drop(&mut self) {
+        self.budget.stream_count.dec();
         let mut open = lock(&self.budget.open);
         open.all = open.all.saturating_sub(1);
         if let Some(peer) = self.peer
@@ -83,12 +97,14 @@ impl Drop for StreamPermit {
 }
 
 impl StreamBudget {
-    pub(crate) fn new(limits: StreamLimits) -> Arc<Self> {
+    /// A budget that tells these metrics what is taken of it.
+    pub(crate) fn new(limits: StreamLimits, metrics: &Metrics) -> Arc<Self> {
         Arc::new(Self {
             limits,
             open: Mutex::default(),
             bytes: Arc::new(Semaphore::new(ALL_BYTES)),
-            believed: Mutex::default(),
+            stream_count: metrics.streams.clone(),
+            byte_count: metrics.stream_bytes.clone(),
         })
     }
 
@@ -105,6 +121,7 @@ impl StreamBudget {
             *open.of.entry(peer).or_default() += 1;
         }
         drop(open);
+        self.stream_count.inc();
         Some(StreamPermit {
             budget: Arc::clone(self),
             peer,
@@ -113,38 +130,17 @@ impl StreamBudget {
 
     /// The right to hold so many bytes for a reader, unless others do not let go of theirs. What is larger than everything
     /// is held alone.
-    pub(super) async fn hold(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    pub(super) async fn hold(&self, bytes: usize) -> Option<HeldBytes> {
         let wanted = u32::try_from(bytes.min(ALL_BYTES)).ok()?;
         let asked = Arc::clone(&self.bytes).acquire_many_owned(wanted);
-        tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()
-    }
-
-    /// Insists that whoever follows a stream may still do so. Many streams of one key ask once.
-    pub(crate) async fn let_in(&self, api: &Api, caller: &Caller) -> Result<(), Problem> {
-        let hash = caller.hash();
-        if self.is_believed(&hash) {
-            return Ok(());
-        }
-        caller.is_still_let_in(api).await?;
-        if !hash.is_empty() {
-            self.believe(&hash);
-        }
-        Ok(())
-    }
-
-    /// Whether a key was found to be good just now, for any stream.
-    fn is_believed(&self, hash: &str) -> bool {
-        let believed = lock(&self.believed);
-        believed
-            .get(hash)
-            .is_some_and(|since| since.elapsed() < BELIEVED)
-    }
-
-    /// A key was found to be good.
-    fn believe(&self, hash: &str) {
-        let mut believed = lock(&self.believed);
-        believed.retain(|_, since| since.elapsed() < BELIEVED);
-        believed.insert(hash.to_owned(), Instant::now());
+        let permit = tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()?;
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.byte_count.inc_by(bytes);
+        Some(HeldBytes {
+            _permit: permit,
+            bytes,
+            count: self.byte_count.clone(),
+        })
     }
 }
 
@@ -154,7 +150,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn streams_leave_room_and_give_it_back() {
-        let budget = StreamBudget::new(StreamLimits { all: 3, of_peer: 2 });
+        let metrics = Metrics::default();
+        let budget = StreamBudget::new(StreamLimits { all: 3, of_peer: 2 }, &metrics);
         let (one, other) = ("192.0.2.1".parse().ok(), "192.0.2.2".parse().ok());
         let first = budget.admit(one);
         let second = budget.admit(one);
@@ -165,28 +162,27 @@ mod tests {
         assert!(budget.admit(other).is_none(), "there is no more room");
         drop(first);
         assert!(budget.admit(other).is_some());
+        assert_eq!(metrics.streams.get(), 2);
         drop((second, third));
+        assert_eq!(metrics.streams.get(), 0);
         assert_eq!(lock(&budget.open).all, 0);
         assert!(lock(&budget.open).of.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn all_readers_share_the_bytes() {
-        let budget = StreamBudget::new(StreamLimits { all: 3, of_peer: 3 });
-        let everything = budget.hold(usize::MAX).await;
+        let metrics = Metrics::default();
+        let budget = StreamBudget::new(StreamLimits { all: 3, of_peer: 3 }, &metrics);
+        let everything = budget.hold(ALL_BYTES + 1).await;
         assert!(everything.is_some());
+        // What is larger than everything is counted as it is.
+        let held = i64::try_from(ALL_BYTES + 1).ok();
+        assert_eq!(Some(metrics.stream_bytes.get()), held);
         assert!(budget.hold(1).await.is_none(), "somebody has all of it");
         drop(everything);
-        assert!(budget.hold(1).await.is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_is_believed_for_a_moment() {
-        let budget = StreamBudget::new(StreamLimits { all: 1, of_peer: 1 });
-        assert!(!budget.is_believed("a"));
-        budget.believe("a");
-        assert!(budget.is_believed("a") && !budget.is_believed("b"));
-        tokio::time::advance(BELIEVED).await;
-        assert!(!budget.is_believed("a"));
+        let one = budget.hold(1).await;
+        assert_eq!((one.is_some(), metrics.stream_bytes.get()), (true, 1));
+        drop(one);
+        assert_eq!(metrics.stream_bytes.get(), 0);
     }
 }

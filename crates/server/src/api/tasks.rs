@@ -103,6 +103,7 @@ pub(super) async fn create(
             id: user,
             email: task.email,
         },
+        trace: None,
         unasked: false,
     };
     let id = operations::begin(&api, &caller, key.as_deref(), request).await?;
@@ -212,7 +213,7 @@ pub(super) async fn delete(
     if found.state != TaskState::Ended {
         return Err(Problem::conflict("the task has not ended; cancel it first"));
     }
-    store.delete_task(&task).await?;
+    caller.note().done_by(store.delete_task(&task)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

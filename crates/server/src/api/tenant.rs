@@ -1,11 +1,12 @@
 //! What a caller sees of the store: the tasks, events, schedules and triggers of their namespaces, and nothing else. What is
 //! somebody else's is answered like what is not there.
 
+use proofhouse_fleet::name::CampaignName;
 use proofhouse_store::Store;
 use proofhouse_store::model::{
-    AuditFilter, AuditRecord, ChannelFilter, ChannelRecord, DeliveryRecord, EventDetail,
-    EventFilter, EventSummary, FailureFilter, FailureRecord, PollRecord, TaskFilter, TaskRecord,
-    TraceEntry, TriggerStatus, TurnRecord,
+    AuditFilter, AuditRecord, CampaignFilter, CampaignRow, ChannelFilter, ChannelRecord,
+    DeliveryRecord, EventDetail, EventFilter, EventSummary, FailureFilter, FailureRecord,
+    PollRecord, TaskFilter, TaskRecord, TraceEntry, TriggerStatus, TurnRecord,
 };
 use serde_json::Value;
 
@@ -212,6 +213,32 @@ impl TenantStore<'_> {
             seen.problems.clear();
         }
         Some(seen)
+    }
+
+    /// Campaigns, newest first.
+    pub(crate) async fn campaigns(
+        &self,
+        filter: CampaignFilter,
+    ) -> Result<Vec<CampaignRow>, Problem> {
+        let filter = CampaignFilter {
+            namespaces: self.list(),
+            ..filter
+        };
+        self.store.campaigns(filter).await.map_err(store_problem)
+    }
+
+    /// A campaign: `NAME` for the newest of that name, or `NAME@NUMBER`.
+    pub(crate) async fn campaign(&self, name: &str) -> Result<CampaignRow, Problem> {
+        let absent = || Problem::not_found(format!("there is no campaign `{name}`"));
+        let wanted: CampaignName = name.parse().map_err(|_| absent())?;
+        let found = self.store.find_campaign(&wanted.name, wanted.number).await;
+        let found = found.map_err(store_problem)?;
+        let own = |campaign: &CampaignRow| self.caller.namespaces().has(&campaign.namespace);
+        let campaign = found.filter(own).ok_or_else(absent)?;
+        if !campaign.namespace.is_empty() {
+            self.caller.note().namespace(&campaign.namespace);
+        }
+        Ok(campaign)
     }
 
     /// Entries of the audit log.

@@ -12,7 +12,7 @@ use proofhouse_tools::receive::webhook::Handshake;
 use serde_json::json;
 
 use super::{Api, Path, whole};
-use crate::engine::{WebhookOutcome, WebhookRefusal};
+use crate::engine::{ToolAddress, WebhookOutcome, WebhookRefusal};
 use crate::metrics::WebhookCount as Count;
 use crate::peer;
 use crate::problem::Problem;
@@ -21,10 +21,14 @@ use crate::problem::Problem;
 pub(super) async fn receive(
     State(api): State<Arc<Api>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Path(tool): Path<String>,
+    Path(parts): Path<HashMap<String, String>>,
     request: Request,
 ) -> Result<Response, Problem> {
-    take(&api, peer, WebhookAddress::Tool(&tool), request).await
+    let address = ToolAddress {
+        namespace: parts.get("namespace").map(String::as_str),
+        tool: parts.get("tool").map_or("", String::as_str),
+    };
+    take(&api, peer, WebhookAddress::Tool(address), request).await
 }
 
 /// Takes in a webhook that was posted to the callback address of a push channel; what stands behind that is as the
@@ -42,7 +46,7 @@ pub(super) async fn push(
 /// Where a webhook was posted to.
 enum WebhookAddress<'a> {
     /// The address of a tool, or of a source of triggers.
-    Tool(&'a str),
+    Tool(ToolAddress<'a>),
     /// The callback address of a push channel.
     Channel(&'a str),
 }
@@ -72,7 +76,7 @@ async fn take(
     if is_question {
         let engine = api.engine();
         let handshake = match address {
-            WebhookAddress::Tool(tool) => engine.greet(tool, headers, query, &body),
+            WebhookAddress::Tool(tool) => engine.greet_at(tool, headers, query, &body),
             WebhookAddress::Channel(callback) => {
                 engine.greet_push(callback, headers, query, &body).await
             }
@@ -84,7 +88,7 @@ async fn take(
         return answer(api, WebhookOutcome::Handshake(handshake));
     }
     let outcome = match address {
-        WebhookAddress::Tool(tool) => api.engine().accept(tool, headers, query, &body).await,
+        WebhookAddress::Tool(tool) => api.engine().accept_at(tool, headers, query, &body).await,
         WebhookAddress::Channel(callback) => {
             let engine = api.engine();
             engine.accept_push(callback, headers, query, &body).await
@@ -137,6 +141,7 @@ fn refused(refusal: &WebhookRefusal) -> (Count, Problem) {
     let why = refusal.to_string();
     match refusal {
         WebhookRefusal::NobodyListens => (Count::Unknown, Problem::not_found(why)),
+        WebhookRefusal::Ambiguous => (Count::Unknown, Problem::conflict(why)),
         WebhookRefusal::NoChannel => (Count::Unknown, Problem::not_found(why)),
         WebhookRefusal::ChannelGone => (Count::Unknown, Problem::gone(why)),
         WebhookRefusal::Signature(_) => (Count::Signature, Problem::unauthorized(why)),

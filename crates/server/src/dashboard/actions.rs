@@ -31,8 +31,13 @@ fn task_path(task: &str) -> String {
     href("/dashboard/tasks", task)
 }
 
+/// Where a campaign is shown.
+pub(super) fn campaign_path(campaign: &str) -> String {
+    href("/dashboard/campaigns", campaign)
+}
+
 /// The field for a reason.
-fn reason_field(id: &str) -> Markup {
+pub(super) fn reason_field(id: &str) -> Markup {
     html! {
         label for=(id) { "Reason" }
         input id=(id) name="reason" maxlength=(MAX_REASON);
@@ -195,7 +200,7 @@ pub(super) async fn review(
 }
 
 /// Why somebody does something, if they say.
-fn reason(form: &FormFields) -> Result<Option<String>, Problem> {
+pub(super) fn reason(form: &FormFields) -> Result<Option<String>, Problem> {
     let reason = form.get("reason").map(str::trim).unwrap_or_default();
     if reason.chars().count() > MAX_REASON {
         let why = format!("a reason has at most {MAX_REASON} characters");
@@ -224,6 +229,31 @@ where
         what(&caller, &task, &form).await
     };
     done(outcome.await, &task_path(&task))
+}
+
+/// Does something to a campaign for whoever sent a form and has the scope. It says which campaign is shown then.
+pub(super) async fn act_on_campaign<F>(
+    api: &Api,
+    path: Result<Path<String>, Problem>,
+    request: Request,
+    what: F,
+) -> Response
+where
+    F: AsyncFnOnce(&Caller, &str, &FormFields) -> Result<String, Problem>,
+{
+    let Path(campaign) = match path {
+        Ok(path) => path,
+        Err(problem) => return error_page(&problem),
+    };
+    let outcome = async {
+        let (caller, form) = filled_in(api, request).await?;
+        caller.needs(KeyScope::CampaignsWrite)?;
+        what(&caller, &campaign, &form).await
+    };
+    match outcome.await {
+        Ok(shown) => done(Ok(()), &campaign_path(&shown)),
+        Err(problem) => done(Err(problem), ""),
+    }
 }
 
 pub(super) async fn cancel(

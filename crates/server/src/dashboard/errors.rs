@@ -12,8 +12,9 @@ use serde_json::Value;
 use super::filters::ErrorQuery;
 use super::page::{Page, href, table};
 use super::timeline::{cut, said};
+use super::words::time;
 use super::{admitted, page_of};
-use crate::api::{Api, Caller, Query, moment};
+use crate::api::{Api, Caller, Query};
 use crate::keys::KeyScope;
 use crate::problem::Problem;
 
@@ -170,8 +171,8 @@ fn row((origin, group): &(String, CauseGroup<'_>)) -> Vec<Markup> {
         html! { (group.count) },
         html! { (group.tasks.len()) },
         html! { @for (at, agent) in group.agents.iter().take(5).enumerate() { @if at > 0 { ", " } (agent) } },
-        html! { (moment(group.first)) },
-        html! { (moment(group.latest.turn.created_at)) },
+        time(group.first),
+        time(group.latest.turn.created_at),
     ]
 }
 

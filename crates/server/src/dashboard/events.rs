@@ -7,11 +7,13 @@ use axum::response::Response;
 use maud::{Markup, html};
 use proofhouse_store::model::{EventFilter, EventKind, EventState, EventSummary};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::filters::{encoded, text_field};
 use super::page::{Page, badge, json, link, older, table};
+use super::words::{time, time_text};
 use super::{actions, admitted, page_of};
-use crate::api::{Api, Caller, EventDetailView, Path, Query, moment};
+use crate::api::{Api, Caller, EventDetailView, Path, Query};
 use crate::keys::KeyScope;
 use crate::problem::Problem;
 
@@ -141,7 +143,7 @@ fn row(event: &EventSummary) -> Vec<Markup> {
         html! { (event.kind.as_str()) },
         badge(delivery_outcome(event)),
         html! { (event.matched) },
-        html! { (moment(event.received_at)) },
+        time(event.received_at),
     ]
 }
 
@@ -187,14 +189,59 @@ async fn show_page(
     let body = html! {
         p {
             (badge(outcome)) " a " (event.kind) " for " (event.tool) ", " (event.bytes) " bytes, "
-            (event.received_at)
+            (time_text(&event.received_at))
             @if event.attempt > 1 { ", routed " (event.attempt) " times" }
         }
         (actions::replay_form(caller, id))
         (table("Deliveries", &headings, &rows))
-        @if let Some(outcome) = &event.outcome { h2 { "What was decided, and why" } (json(outcome)) }
+        @if let Some(outcome) = &event.outcome {
+            h2 { "What was decided, and why" }
+            p { (decided(outcome)) }
+            (json(outcome))
+        }
         h2 { "Payload" } (json(&payload))
         h2 { "Headers" } (json(&headers))
     };
     Ok(Page::new(format!("Event {id}"), body))
+}
+
+/// What was decided about an event, in a sentence.
+fn decided(outcome: &Value) -> String {
+    let total = |name: &str| outcome[name]["total"].as_u64().unwrap_or(0);
+    let tasks = |count: u64| match count {
+        0 => "No task".to_owned(),
+        1 => "1 task".to_owned(),
+        count => format!("{count} tasks"),
+    };
+    let mut text = format!("{} got it.", tasks(total("matched")));
+    let kept_out = total("discarded");
+    if kept_out > 0 {
+        let because = outcome["discarded"]["because"].as_object();
+        let because = because.into_iter().flatten();
+        let because: Vec<String> = because
+            .map(|(reason, count)| format!("{reason} ({count})"))
+            .collect();
+        text.push_str(&format!(
+            " {kept_out} that listened did not, because of: {}.",
+            because.join(", ")
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_was_decided_is_a_sentence() {
+        let outcome =
+            json!({"matched": {"total": 1}, "discarded": {"total": 2, "because": {"filter": 2}}});
+        assert_eq!(
+            decided(&outcome),
+            "1 task got it. 2 that listened did not, because of: filter (2)."
+        );
+        assert_eq!(decided(&json!({})), "No task got it.");
+    }
 }

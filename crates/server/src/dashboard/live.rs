@@ -16,9 +16,12 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::campaigns::{self, CampaignQuery};
 use super::filters::TaskQuery;
 use super::tasks;
-use crate::api::{Api, Caller, Path, Query, StreamPermit};
+use crate::api::{
+    AccessWatch, Api, CAMPAIGN_LOOK, Caller, KEEP_ALIVE, Path, Query, StreamPermit, campaign_detail,
+};
 use crate::engine::TaskFollower;
 use crate::keys::{self, KeyScope};
 use crate::problem::Problem;
@@ -27,8 +30,6 @@ use crate::problem::Problem;
 const LOOK: Duration = Duration::from_secs(30);
 /// How long changes are collected before one is told.
 const COLLECT: Duration = Duration::from_millis(300);
-/// How often it is looked whether the caller may still look.
-const CHECK: Duration = Duration::from_secs(3);
 /// How long a stream lasts; browsers come back by themselves.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
@@ -42,6 +43,8 @@ pub(super) async fn script() -> impl IntoResponse {
 enum LivePage {
     List(Box<TaskQuery>),
     Task(String),
+    Campaigns(CampaignQuery),
+    Campaign(String),
 }
 
 impl LivePage {
@@ -55,6 +58,30 @@ impl LivePage {
                 let deliveries = store.deliveries(id, None, tasks::PAGE_ROWS).await?;
                 Ok(task_mark(&task, &deliveries))
             }
+            Self::Campaigns(query) => {
+                let listed = campaigns::found(api, caller, query).await?;
+                Ok(mark_of(&campaigns::list_mark(&listed)))
+            }
+            Self::Campaign(name) => {
+                let detail = campaign_detail(api, caller, name).await?;
+                Ok(mark_of(&campaigns::campaign_mark(&detail)))
+            }
+        }
+    }
+
+    /// What whoever looks at it must be allowed to see.
+    fn scope(&self) -> KeyScope {
+        match self {
+            Self::List(_) | Self::Task(_) => KeyScope::TasksRead,
+            Self::Campaigns(_) | Self::Campaign(_) => KeyScope::CampaignsRead,
+        }
+    }
+
+    /// How long it takes until the page is looked at though nobody told of a change. Nobody tells of campaigns.
+    fn look(&self) -> Duration {
+        match self {
+            Self::List(_) | Self::Task(_) => LOOK,
+            Self::Campaigns(_) | Self::Campaign(_) => CAMPAIGN_LOOK,
         }
     }
 }
@@ -65,7 +92,8 @@ pub(super) fn list_mark(found: &tasks::FoundTasks) -> String {
         let status = found.status(task).word();
         json!([task.id, task.next_seq, status])
     });
-    digest(&rows.collect())
+    let rows: Vec<_> = rows.collect();
+    mark_of(&json!([rows, found.is_stalled()]))
 }
 
 /// What stands for a task.
@@ -73,7 +101,7 @@ pub(super) fn task_mark(task: &TaskRecord, deliveries: &[DeliveryRecord]) -> Str
     let deliveries = deliveries.iter();
     let deliveries = deliveries.map(|delivery| json!([delivery.id, delivery.state.as_str()]));
     let deliveries: Vec<_> = deliveries.collect();
-    digest(&json!([
+    mark_of(&json!([
         task.next_seq,
         task.state.as_str(),
         task.detail,
@@ -81,7 +109,8 @@ pub(super) fn task_mark(task: &TaskRecord, deliveries: &[DeliveryRecord]) -> Str
     ]))
 }
 
-fn digest(value: &serde_json::Value) -> String {
+/// What stands for what a page shows.
+pub(super) fn mark_of(value: &serde_json::Value) -> String {
     keys::digest(&value.to_string())
 }
 
@@ -102,7 +131,7 @@ pub(super) async fn list(
             headers,
             seen,
         }
-        .open(&api, caller?, page, follower)
+        .open(&api, caller?, page, Some(follower))
         .await
     };
     opened.await.unwrap_or_else(IntoResponse::into_response)
@@ -132,7 +161,52 @@ pub(super) async fn task(
             headers,
             seen,
         }
-        .open(&api, caller?, page, follower)
+        .open(&api, caller?, page, Some(follower))
+        .await
+    };
+    opened.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+pub(super) async fn campaign_list(
+    State(api): State<Arc<Api>>,
+    caller: Result<Caller, Problem>,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
+    query: Result<Query<CampaignQuery>, Problem>,
+) -> Response {
+    let opened = async {
+        let Query(query) = query?;
+        let seen = query.seen.clone();
+        let page = LivePage::Campaigns(query);
+        Opening {
+            peer,
+            headers,
+            seen,
+        }
+        .open(&api, caller?, page, None)
+        .await
+    };
+    opened.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+pub(super) async fn campaign(
+    State(api): State<Arc<Api>>,
+    caller: Result<Caller, Problem>,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
+    path: Result<Path<String>, Problem>,
+    query: Result<Query<SeenQuery>, Problem>,
+) -> Response {
+    let opened = async {
+        let (Path(campaign), Query(query)) = (path?, query?);
+        let page = LivePage::Campaign(campaign);
+        let seen = query.seen;
+        Opening {
+            peer,
+            headers,
+            seen,
+        }
+        .open(&api, caller?, page, None)
         .await
     };
     opened.await.unwrap_or_else(IntoResponse::into_response)
@@ -151,9 +225,9 @@ impl Opening {
         api: &Arc<Api>,
         caller: Caller,
         page: LivePage,
-        follower: TaskFollower,
+        follower: Option<TaskFollower>,
     ) -> Result<Response, Problem> {
-        caller.needs(KeyScope::TasksRead)?;
+        caller.needs(page.scope())?;
         page.mark(api, &caller).await?;
         let peer = self.peer.map(|Extension(ConnectInfo(peer))| peer.ip());
         let permit = api.streams.admit(peer).ok_or_else(|| {
@@ -167,17 +241,17 @@ impl Opening {
         let now = Instant::now();
         let reader = LiveReader {
             api: Arc::clone(api),
+            access: api.access.watch(api, &caller),
             caller,
             _permit: permit,
             page,
             follower,
             seen: last.or(self.seen).unwrap_or_default(),
-            checked: now,
             look_at: now,
             until: now + LONGEST,
         };
         let events = unfold(reader, LiveReader::next);
-        let stream = Sse::new(events).keep_alive(KeepAlive::default());
+        let stream = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
         Ok(stream.into_response())
     }
 }
@@ -185,12 +259,14 @@ impl Opening {
 struct LiveReader {
     api: Arc<Api>,
     caller: Caller,
+    /// Whether the caller may still look.
+    access: AccessWatch,
     _permit: StreamPermit,
     page: LivePage,
-    follower: TaskFollower,
+    /// Tells of changes, where somebody does.
+    follower: Option<TaskFollower>,
     /// What the page showed last.
     seen: String,
-    checked: Instant,
     look_at: Instant,
     until: Instant,
 }
@@ -201,14 +277,12 @@ impl LiveReader {
             if Instant::now() >= self.until || self.api.engine().is_stopping() {
                 return None;
             }
-            if self.checked.elapsed() >= CHECK {
-                let streams = &self.api.streams;
-                // Whoever may not look any more is asked to sign in when the browser comes back.
-                streams.let_in(&self.api, &self.caller).await.ok()?;
-                self.checked = Instant::now();
+            // Whoever may not look any more is asked to sign in when the browser comes back.
+            if self.access.problem().is_some() {
+                return None;
             }
             if Instant::now() >= self.look_at {
-                self.look_at = Instant::now() + LOOK;
+                self.look_at = Instant::now() + self.page.look();
                 let mark = self.page.mark(&self.api, &self.caller).await.ok()?;
                 if mark != self.seen {
                     self.seen = mark;
@@ -225,11 +299,20 @@ impl LiveReader {
     }
 
     async fn wait(&mut self) {
-        let due = (self.checked + CHECK).min(self.until).min(self.look_at);
+        let due = self.until.min(self.look_at);
         tokio::select! {
             () = self.api.engine().stopping() => {}
             () = tokio::time::sleep_until(due) => {}
-            () = self.follower.changed() => self.look_at = self.look_at.min(Instant::now() + COLLECT),
+            () = self.access.ended() => {}
+            () = changed(&mut self.follower) => self.look_at = self.look_at.min(Instant::now() + COLLECT),
         }
+    }
+}
+
+/// Waits until somebody tells of a change.
+async fn changed(follower: &mut Option<TaskFollower>) {
+    match follower {
+        Some(follower) => follower.changed().await,
+        None => std::future::pending().await,
     }
 }

@@ -1,7 +1,8 @@
-//! The dashboard: pages about tasks, errors, events and manifests, for people who may sign in. They need no scripts; with them,
+//! The dashboard: pages about tasks, errors, events, manifests and campaigns, for people who may sign in. They need no scripts; with them,
 //! what is shown keeps itself up to date.
 
 mod actions;
+mod campaigns;
 mod errors;
 mod events;
 mod filters;
@@ -9,10 +10,12 @@ mod live;
 mod manifests;
 mod oidc;
 mod page;
+mod progress;
 mod sign_in;
 mod status;
 mod tasks;
 mod timeline;
+mod words;
 
 use std::sync::Arc;
 
@@ -51,6 +54,30 @@ pub(crate) fn router() -> Router<Arc<Api>> {
         .route("/dashboard/events", get(events::list))
         .route("/dashboard/events/{event}", get(events::show))
         .route("/dashboard/manifests", get(manifests::list))
+        .route("/dashboard/campaigns", get(campaigns::list))
+        .route("/dashboard/campaigns/{campaign}", get(campaigns::show))
+        .route(
+            "/dashboard/campaigns/{campaign}/again",
+            post(campaigns::again),
+        )
+        .route(
+            "/dashboard/campaigns/{campaign}/cancel",
+            post(campaigns::cancel),
+        )
+        .route(
+            "/dashboard/campaigns/{campaign}/report",
+            get(campaigns::report),
+        )
+        .route(
+            "/dashboard/campaigns/{campaign}/comparison",
+            get(campaigns::comparison),
+        )
+        .route(
+            "/dashboard/campaigns/{campaign}/trend",
+            get(campaigns::trend),
+        )
+        .route("/dashboard/live/campaigns", get(live::campaign_list))
+        .route("/dashboard/live/campaigns/{campaign}", get(live::campaign))
         .route(
             "/dashboard/sign-in",
             get(sign_in::form).post(sign_in::sign_in),
@@ -94,5 +121,10 @@ fn page_of(caller: &Caller, page: Result<Page, Problem>) -> Response {
 pub(super) fn error_page(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let page = Page::new("That did not work", html! { p { (problem.detail) } });
-    (status, page).into_response()
+    let mut response = (status, page).into_response();
+    if let Some(wait) = problem.retry_after {
+        let headers = response.headers_mut();
+        headers.insert(header::RETRY_AFTER, wait.into());
+    }
+    response
 }

@@ -16,10 +16,10 @@ use super::page::Page;
 use super::sign_in::{cookie_header, set_cookie};
 use crate::api::{
     Api, AuditNote, COOKIE, LIFETIME, SessionOwner, begin_session, cookie, store_problem,
+    take_sign_in,
 };
 use crate::keys::{self, random_text};
 use crate::oidc::{OidcError, SignInFlow};
-use crate::peer;
 use crate::problem::Problem;
 
 /// The cookie of whoever is away at the provider.
@@ -43,18 +43,12 @@ fn refused(error: &OidcError) -> Problem {
     }
 }
 
-/// Counts attempts, as signing in with a key does.
-fn limited(api: &Api, peer: SocketAddr) -> Result<(), Problem> {
-    let rate = api.sign_in_rate.take(&peer::of(peer.ip()).to_string());
-    rate.map_err(|wait| Problem::too_many(wait.as_secs().max(1)))
-}
-
 pub(super) async fn begin(
     State(api): State<Arc<Api>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
 ) -> Response {
     let going = async {
-        limited(&api, peer)?;
+        take_sign_in(&api, peer).await?;
         let provider = api
             .identity_provider()
             .ok_or_else(|| Problem::not_found("there is no identity provider"))?;
@@ -88,7 +82,7 @@ pub(super) async fn callback(
     let note = parts.extensions.get::<AuditNote>().cloned();
     let note = note.unwrap_or_default();
     let coming = async {
-        limited(&api, peer)?;
+        take_sign_in(&api, peer).await?;
         note.is_due();
         let provider = api
             .identity_provider()
@@ -108,7 +102,7 @@ pub(super) async fn callback(
             "kind": "session", "id": person.principal, "name": person.name,
             "person": person.email.as_deref().unwrap_or(&person.principal),
         }));
-        begin_session(&api, &SessionOwner::Person(person)).await
+        begin_session(&api, &note, &SessionOwner::Person(person)).await
     };
     match coming.await {
         Ok(id) => {

@@ -19,11 +19,12 @@ pub(super) const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_'
 pub(super) const FORM_FIELD: &str = "form_token";
 
 /// The pages that every page links to.
-const SECTIONS: [(&str, &str); 4] = [
+const SECTIONS: [(&str, &str); 5] = [
     ("/dashboard", "Tasks"),
     ("/dashboard/errors", "Errors"),
     ("/dashboard/events", "Events"),
     ("/dashboard/manifests", "Manifests"),
+    ("/dashboard/campaigns", "Campaigns"),
 ];
 
 /// JSON for reading, cut where it is long.
@@ -175,7 +176,9 @@ impl Page {
                         strong { "Proofhouse" }
                         nav aria-label="Dashboard" {
                             @if self.signed_in {
-                                @for (href, name) in SECTIONS { a href=(href) { (name) } }
+                                @for (href, name) in SECTIONS {
+                                    a href=(href) aria-current=[current(&self.title, name)] { (name) }
+                                }
                                 @if let Some(token) = &self.token {
                                     form method="post" action="/dashboard/sign-out" {
                                         (form_field(token)) button { "Sign out" }
@@ -194,6 +197,19 @@ impl Page {
         };
         let is_hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
         page.into_string().replace(is_hidden, "\u{fffd}")
+    }
+}
+
+/// Whether a page is the one that a section begins with, or belongs to it: `Tasks` and `Task 7`.
+fn current(title: &str, section: &str) -> Option<&'static str> {
+    let one = section.strip_suffix('s').unwrap_or(section);
+    let belongs = title
+        .strip_prefix(one)
+        .is_some_and(|rest| rest.starts_with(' '));
+    if title == section {
+        Some("page")
+    } else {
+        belongs.then_some("true")
     }
 }
 
@@ -248,6 +264,14 @@ mod tests {
             let value = attribute.split('"').next().unwrap_or_default();
             assert!(!value.contains(['<', '>']), "{value}");
         }
+    }
+
+    #[test]
+    fn the_section_of_a_page_is_marked() {
+        assert_eq!(current("Tasks", "Tasks"), Some("page"));
+        assert_eq!(current("Task task-7", "Tasks"), Some("true"));
+        assert_eq!(current("Events", "Tasks"), None);
+        assert_eq!(current("That did not work", "Tasks"), None);
     }
 
     #[test]

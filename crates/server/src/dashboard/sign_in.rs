@@ -15,10 +15,9 @@ use super::error_page;
 use super::page::{FORM_FIELD, Page, form_field};
 use crate::api::{
     Api, AuditNote, COOKIE, LIFETIME, SessionOwner, begin_session, cookie, form_token,
-    is_form_token, recognise, whole,
+    is_form_token, recognise, take_sign_in, whole,
 };
 use crate::keys::{self, random_text};
-use crate::peer;
 use crate::problem::Problem;
 
 /// The most bytes of the form.
@@ -67,8 +66,8 @@ pub(super) async fn sign_in(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response {
-    if let Err(wait) = api.sign_in_rate.take(&peer::of(peer.ip()).to_string()) {
-        return error_page(&Problem::too_many(wait.as_secs().max(1)));
+    if let Err(problem) = take_sign_in(&api, peer).await {
+        return error_page(&problem);
     }
     let (parts, body) = request.into_parts();
     let note = parts.extensions.get::<AuditNote>().cloned();
@@ -88,7 +87,7 @@ pub(super) async fn sign_in(
     note.is_due();
     let key = form.get("key").unwrap_or_default().trim();
     match recognise(api.store.as_ref(), key).await {
-        Ok(caller) => drop(caller.noted(note)),
+        Ok(caller) => drop(caller.noted(note.clone())),
         Err(problem) if problem.status == 401 => {
             return shown(&api, &parts, Some("This key is not known."));
         }
@@ -97,7 +96,7 @@ pub(super) async fn sign_in(
     let owner = SessionOwner::Key {
         hash: keys::hash(key).unwrap_or_default(),
     };
-    match begin_session(&api, &owner).await {
+    match begin_session(&api, &note, &owner).await {
         Ok(id) => (
             set_cookie(&api, (COOKIE, &id), LIFETIME.as_secs()),
             Redirect::to("/dashboard"),
@@ -110,6 +109,8 @@ pub(super) async fn sign_in(
 pub(super) async fn sign_out(State(api): State<Arc<Api>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let held = cookie(&parts, COOKIE).map(str::to_owned);
+    let note = parts.extensions.get::<AuditNote>().cloned();
+    let note = note.unwrap_or_default();
     match filled_in(&api, Request::from_parts(parts, body)).await {
         Ok(_) => {}
         // Whoever is signed out already may well want to be.
@@ -117,11 +118,9 @@ pub(super) async fn sign_out(State(api): State<Arc<Api>>, request: Request) -> R
         Err(problem) => return error_page(&problem),
     }
     if let Some(held) = held {
-        let ended = api
-            .store
-            .end_session(SessionKind::Dashboard, &keys::digest(&held))
-            .await;
-        if let Err(error) = ended {
+        let hash = keys::digest(&held);
+        let ended = api.store.end_session(SessionKind::Dashboard, &hash);
+        if let Err(error) = note.done_by(ended).await {
             return error_page(&crate::api::store_problem(error));
         }
     }

@@ -13,10 +13,12 @@ use serde_json::Value;
 
 use super::filters::{TaskQuery, encoded};
 use super::page::{Page, badge, href, json, link, older, table};
+use super::progress::ShownProgress;
 use super::status::{TaskCondition, waited};
-use super::timeline::{self, TimelineSpan};
+use super::timeline::{self, TimelineSpan, TimelineTotals};
+use super::words::{delivery_badge, delivery_name, time, time_text, turn_badge, turn_subject};
 use super::{actions, admitted, live, page_of};
-use crate::api::{Api, Caller, Path, Query, ReviewAnswerView, answers, moment, store_problem};
+use crate::api::{Api, Caller, Path, Query, ReviewAnswerView, answers, store_problem};
 use crate::keys::{KeyScope, random_text};
 use crate::problem::Problem;
 
@@ -41,11 +43,19 @@ pub(super) struct FoundTasks {
     pub tasks: Vec<TaskRecord>,
     waited: HashMap<String, Duration>,
     limit: Duration,
+    /// How all work goes on, unless the caller may only see some of it.
+    progress: Option<ShownProgress>,
 }
 
 impl FoundTasks {
     pub(super) fn status(&self, task: &TaskRecord) -> TaskCondition {
         TaskCondition::of(task, self.waited.get(&task.id).copied(), self.limit)
+    }
+
+    /// Whether some work waits for too long.
+    pub(super) fn is_stalled(&self) -> bool {
+        let progress = self.progress.as_ref();
+        progress.is_some_and(|progress| progress.stalled().is_some())
     }
 }
 
@@ -64,10 +74,15 @@ pub(super) async fn found(
     };
     let ids = tasks.iter().map(|task| task.id.clone()).collect();
     let waits = api.store.task_waits(ids).await.map_err(store_problem)?;
+    let progress = match caller.needs_all_namespaces() {
+        Ok(()) => Some(ShownProgress::new(api.engine().progress().await?, limit)),
+        Err(_) => None,
+    };
     Ok(FoundTasks {
         tasks,
         waited: waited(waits),
         limit,
+        progress,
     })
 }
 
@@ -88,6 +103,7 @@ async fn list_page(
         .collect();
     let headings = ["Task", "Agent", "State", "User", "Turns", "Last activity"];
     let body = html! {
+        div data-part="progress" { @if let Some(progress) = &found.progress { (progress.shown()) } }
         (query.form())
         @if query.text.as_deref().is_some_and(|text| !text.trim().is_empty()) {
             p { "Text is looked for in the newest " (SEARCHED_TASKS) " tasks that the other fields let through." }
@@ -113,7 +129,7 @@ fn row(task: &TaskRecord, status: TaskCondition) -> Vec<Markup> {
         status.badge(),
         html! { (task.user_id) },
         html! { (task.next_seq) },
-        html! { (moment(task.last_activity)) },
+        time(task.last_activity),
     ]
 }
 
@@ -155,7 +171,8 @@ async fn show_page(
     let now = api.store.now().await.map_err(store_problem)?;
     let status = TaskCondition::of(&task, waits.get(&id).copied(), api.engine().max_lag());
     let answered = answers(&deliveries);
-    let spans = timeline::spans(&turns, &answered, now);
+    let prices = |model: &str, usage| api.engine().cost(model, usage);
+    let spans = timeline::spans(&turns, &answered, &prices, now);
     let once = random_text().map_err(|error| Problem::unavailable(error.to_string()))?;
     let rows: Vec<Vec<Markup>> = deliveries.iter().map(delivery_row).collect();
     let headings = ["Delivery", "Event", "Name", "State", "Why", "Turn"];
@@ -164,7 +181,7 @@ async fn show_page(
         div data-part="state" {
             p {
                 (status.badge()) " " (task.agent_namespace) "/" (task.agent_name) " for " (task.user_id)
-                ", since " (moment(task.created_at))
+                ", since " (time(task.created_at))
             }
             (why(&task, waits.get(&id).copied()))
         }
@@ -184,7 +201,7 @@ async fn show_page(
             ol.turns start=(from) {
                 @for turn in &turns {
                     li id={ "turn-" (turn.seq) } class={ "turn " (turn.kind) } {
-                        p { (badge(&turn.kind)) " " (moment(turn.created_at)) }
+                        p { (turn_badge(&turn.kind)) " " (time(turn.created_at)) }
                         (turn_body(turn.seq, &turn.body))
                     }
                 }
@@ -227,7 +244,7 @@ fn answer_table(answered: &[ReviewAnswerView]) -> Markup {
                 badge(said),
                 html! { (answer.person.as_deref().or(answer.by.as_deref()).unwrap_or_default()) },
                 html! { (answer.reason.as_deref().unwrap_or_default()) },
-                html! { (answer.at) },
+                time_text(&answer.at),
             ]
         })
         .collect();
@@ -239,16 +256,8 @@ fn answer_table(answered: &[ReviewAnswerView]) -> Markup {
 fn summary(spans: &[TimelineSpan]) -> Markup {
     let totals = timeline::totals(spans);
     let times = [
-        (
-            "Model",
-            totals.model_ms,
-            format!("{} calls", totals.model_calls),
-        ),
-        (
-            "Tools",
-            totals.tool_ms,
-            format!("{} calls", totals.tool_calls),
-        ),
+        ("Model", totals.model_ms, calls(totals.model_calls)),
+        ("Tools", totals.tool_ms, calls(totals.tool_calls)),
         ("Approval", totals.approval_ms, String::new()),
         ("Waiting for input", totals.wait_ms, String::new()),
     ];
@@ -264,17 +273,34 @@ fn summary(spans: &[TimelineSpan]) -> Markup {
                     @else { (totals.prompt) " in, " (totals.completion) " out" }
                 }
             }
+            div { dt { "Cost" } dd { (cost(&totals)) } }
             div { dt { "Problems" } dd { (totals.failures) } }
         }
     }
+}
+
+fn calls(count: usize) -> String {
+    let word = if count == 1 { "call" } else { "calls" };
+    format!("{count} {word}")
+}
+
+/// What models cost in all, as far as their prices are known.
+fn cost(totals: &TimelineTotals) -> String {
+    let sums = totals.cost.iter();
+    let sums = sums.map(|(currency, cost)| format!("{cost} {currency}"));
+    let mut parts: Vec<String> = sums.collect();
+    if totals.has_unknown_cost || parts.is_empty() {
+        parts.push("not known".to_owned());
+    }
+    parts.join(" and ")
 }
 
 fn delivery_row(delivery: &DeliveryRecord) -> Vec<Markup> {
     vec![
         html! { (delivery.id) },
         html! { @if let Some(event) = delivery.event { (link("/dashboard/events", &event.to_string())) } },
-        html! { (delivery.name) },
-        badge(delivery.state.as_str()),
+        html! { (delivery_name(delivery)) },
+        delivery_badge(delivery),
         html! { (delivery_reason(delivery)) },
         html! { @if let Some(turn) = delivery.turn_seq { (turn) } },
     ]
@@ -291,8 +317,9 @@ fn turn_body(seq: i64, body: &Value) -> Markup {
     let text = ["message", "text"]
         .iter()
         .find_map(|key| body.get(key)?.as_str());
+    let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
     html! {
-        @if let Some(text) = text { p.said { (text) } }
+        @if let Some(text) = text.or_else(|| turn_subject(body)) { p.said { (text) } }
         details id={ "all-" (seq) } { summary { "All of it" } (json(body)) }
     }
 }

@@ -1,10 +1,12 @@
 //! The timeline of a task: what the model, tools, people and waiting took, made of the turns of its journal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use maud::{Markup, html};
+use proofhouse_agent::model::Usage;
 use proofhouse_agent::task::{CallStatus, EndReason, Turn};
 use proofhouse_store::model::{Millis, TurnRecord};
+use proofhouse_tools::operator::ModelCost;
 use serde_json::Value;
 
 use super::page::{IN_PATH, table};
@@ -23,6 +25,7 @@ pub(super) enum SpanKind {
     Wait,
     Answer,
     Error,
+    Stop,
     End,
 }
 
@@ -36,6 +39,7 @@ impl SpanKind {
             Self::Wait => "wait",
             Self::Answer => "answer",
             Self::Error => "error",
+            Self::Stop => "stop",
             Self::End => "end",
         }
     }
@@ -56,6 +60,8 @@ pub(super) struct TimelineSpan {
     pub is_bad: bool,
     /// Tokens of the question and of the reply.
     pub tokens: Option<(u64, u64)>,
+    /// What they cost, and in which currency, if that is known.
+    pub cost: Option<(ModelCost, String)>,
 }
 
 impl TimelineSpan {
@@ -64,14 +70,19 @@ impl TimelineSpan {
     }
 }
 
+/// What tokens of a model cost, and in which currency, if that is known.
+type PriceOf<'a> = dyn Fn(&str, Usage) -> Option<(ModelCost, String)> + 'a;
+
 /// Makes a timeline of turns, oldest first.
 pub(super) fn spans(
     turns: &[TurnRecord],
     answers: &[ReviewAnswerView],
+    prices: &PriceOf<'_>,
     now: Millis,
 ) -> Vec<TimelineSpan> {
     let mut made = TimelineMaker {
         answers,
+        prices,
         spans: Vec::new(),
         calls: HashMap::new(),
         question: None,
@@ -86,6 +97,7 @@ pub(super) fn spans(
 
 struct TimelineMaker<'a> {
     answers: &'a [ReviewAnswerView],
+    prices: &'a PriceOf<'a>,
     spans: Vec<TimelineSpan>,
     /// When calls began that have no result yet, by the ids that the model gave them.
     calls: HashMap<String, Millis>,
@@ -107,6 +119,7 @@ impl TimelineMaker<'_> {
             is_open: false,
             is_bad: kind == SpanKind::Error,
             tokens: None,
+            cost: None,
         });
     }
 
@@ -150,8 +163,10 @@ impl TimelineMaker<'_> {
                     format!("{model} calls {}", wanted.join(", "))
                 };
                 self.push(turn, SpanKind::Model, &label, last);
+                let has_tokens = usage.prompt + usage.completion > 0;
+                let cost = (self.prices)(&model, usage).filter(|_| has_tokens);
                 if let Some(span) = self.spans.last_mut() {
-                    let has_tokens = usage.prompt + usage.completion > 0;
+                    span.cost = cost;
                     span.tokens = has_tokens.then_some((usage.prompt, usage.completion));
                 }
             }
@@ -203,7 +218,7 @@ impl TimelineMaker<'_> {
                 self.idle_since = Some(at);
             }
             Turn::Interrupted { .. } => {
-                self.push(turn, SpanKind::End, "interrupted", at);
+                self.push(turn, SpanKind::Stop, "interrupted", at);
                 self.idle_since = Some(at);
             }
             Turn::Output { message, .. } => {
@@ -244,6 +259,7 @@ impl TimelineMaker<'_> {
             is_open: false,
             is_bad: false,
             tokens: None,
+            cost: None,
         });
         self.last = at;
     }
@@ -259,6 +275,7 @@ impl TimelineMaker<'_> {
             is_open: true,
             is_bad: false,
             tokens: None,
+            cost: None,
         };
         if let Some((_, seq, since)) = self.question {
             let asked = open(seq, SpanKind::Approval, "waits for an answer", since);
@@ -303,6 +320,10 @@ pub(super) fn duration(ms: Millis) -> String {
 pub(super) struct TimelineTotals {
     pub prompt: u64,
     pub completion: u64,
+    /// By currency.
+    pub cost: BTreeMap<String, ModelCost>,
+    /// Some requests with tokens have no price.
+    pub has_unknown_cost: bool,
     pub model_calls: usize,
     pub tool_calls: usize,
     pub failures: usize,
@@ -318,6 +339,13 @@ pub(super) fn totals(spans: &[TimelineSpan]) -> TimelineTotals {
         let (prompt, completion) = span.tokens.unwrap_or_default();
         totals.prompt = totals.prompt.saturating_add(prompt);
         totals.completion = totals.completion.saturating_add(completion);
+        match &span.cost {
+            Some((cost, currency)) => {
+                let sum = totals.cost.entry(currency.clone()).or_default();
+                *sum = sum.plus(*cost);
+            }
+            None => totals.has_unknown_cost |= span.tokens.is_some(),
+        }
         totals.failures += usize::from(span.is_bad);
         match span.kind {
             SpanKind::Model => {
@@ -330,7 +358,11 @@ pub(super) fn totals(spans: &[TimelineSpan]) -> TimelineTotals {
             }
             SpanKind::Approval => totals.approval_ms += span.ms(),
             SpanKind::Wait => totals.wait_ms += span.ms(),
-            SpanKind::Input | SpanKind::Answer | SpanKind::Error | SpanKind::End => {}
+            SpanKind::Input
+            | SpanKind::Answer
+            | SpanKind::Error
+            | SpanKind::Stop
+            | SpanKind::End => {}
         }
     }
     totals
@@ -371,8 +403,9 @@ pub(super) fn shown(spans: &[TimelineSpan]) -> Markup {
                 html! { span.time { (duration(span.ms())) } },
                 html! {
                     @if let Some((prompt, completion)) = span.tokens {
-                        (prompt) " in, " (completion) " out"
+                        span.time { (prompt) " in, " (completion) " out" }
                     }
+                    @if let Some((cost, currency)) = &span.cost { br; span.time { (cost) " " (currency) } }
                 },
                 html! {
                     @if span.kind != SpanKind::Wait {
@@ -452,6 +485,14 @@ mod tests {
         ]
     }
 
+    /// A unit for each token of a reply, for one model.
+    fn priced(model: &str, usage: Usage) -> Option<(ModelCost, String)> {
+        let text = "prices: {currency: USD, models: {m: {input: 0, output: 1000000}}}";
+        let (config, _) = proofhouse_tools::operator::OperatorConfig::read(text, &|_| None);
+        let cost = config.prices.cost(model, usage.prompt, usage.completion)?;
+        Some((cost, "USD".to_owned()))
+    }
+
     fn answer() -> ReviewAnswerView {
         ReviewAnswerView {
             review: 1,
@@ -465,7 +506,7 @@ mod tests {
 
     #[test]
     fn model_tool_approval_and_wait_have_their_times() {
-        let made = spans(&history(), &[answer()], 100_000);
+        let made = spans(&history(), &[answer()], &priced, 100_000);
         let seen: Vec<(SpanKind, Millis, bool)> = made
             .iter()
             .map(|span| (span.kind, span.ms(), span.is_bad))
@@ -487,6 +528,9 @@ mod tests {
         assert_eq!(made[3].label, "till.refund failed: no money");
         let totals = totals(&made);
         assert_eq!((totals.prompt, totals.completion), (10, 4));
+        let cost = totals.cost.get("USD").map(ToString::to_string);
+        assert_eq!(cost.as_deref(), Some("4.0000"));
+        assert!(!totals.has_unknown_cost);
         assert_eq!(
             (totals.approval_ms, totals.wait_ms, totals.failures),
             (6_000, 90_000, 2)
@@ -497,12 +541,12 @@ mod tests {
 
     #[test]
     fn a_question_that_is_open_is_shown_as_open() {
-        let made = spans(&history()[..3], &[], 20_100);
+        let made = spans(&history()[..3], &[], &priced, 20_100);
         let last = made.last().map(|span| (span.kind, span.is_open, span.ms()));
         assert_eq!(last, Some((SpanKind::Approval, true, 17_000)));
-        assert!(spans(&[], &[], 0).is_empty());
+        assert!(spans(&[], &[], &priced, 0).is_empty());
         let odd = [turn(0, 5, json!({"turn": "of another version"}))];
-        assert!(spans(&odd, &[], 9)[0].is_bad);
+        assert!(spans(&odd, &[], &priced, 9)[0].is_bad);
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use proofhouse_agent::task::Decision;
 use proofhouse_store::model::{DeliveryRecord, DirectDelivery, ReceiveOutcome, TaskState};
 use proofhouse_store::{Result, StoreError};
+use proofhouse_wire::trace::TraceParent;
 use serde_json::{Map, Value, json};
 
-use super::{Engine, EngineError, EngineShared};
+use super::{Engine, EngineError, EngineShared, PutBackFault, kept_trace};
 
 /// Commands that are looked at, oldest first. Wanting the same twice is wanting it once, so there are hardly ever more.
 pub(super) const MAX_COMMANDS: usize = 64;
@@ -45,6 +46,11 @@ pub(super) async fn pending_controls(
     inner: &EngineShared,
     id: &str,
 ) -> Result<Vec<(i64, Control)>> {
+    if inner.options.put_back == Some(PutBackFault::CommandsWaitInLine)
+        && inner.store.pending(id, MAX_COMMANDS).await?.len() >= MAX_COMMANDS
+    {
+        return Ok(Vec::new());
+    }
     let pending = inner.store.commands(id, MAX_COMMANDS).await?;
     Ok(pending.iter().filter_map(Control::of).collect())
 }
@@ -84,12 +90,13 @@ impl Engine {
         if let Some(by) = by {
             body["by"] = by.into();
         }
+        kept_trace::note(&mut body, TraceParent::current());
         // Other deliveries have keys of ours, which nobody may take.
         let key = key.map(|key| format!("said:{key}"));
         let received = self.say(task, "message", body.clone(), key).await?;
         if let ReceiveOutcome::Duplicate(id) = received {
             let known = self.delivery(task, id).await?;
-            if known.body != as_stored(&body) {
+            if kept_trace::without(&known.body) != kept_trace::without(&as_stored(&body)) {
                 return Err(EngineError::Invalid(
                     "this `Idempotency-Key` was used to say something else: repeat that request as it was, or use a new key"
                         .to_owned(),

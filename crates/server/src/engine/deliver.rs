@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use proofhouse_store::model::{ClaimedTask, WakeRules};
 use proofhouse_wire::sync::lock;
@@ -15,6 +16,9 @@ use super::leased_task;
 
 /// Tasks that are taken at once.
 const BATCH: usize = 64;
+/// How long slots are collected before tasks are claimed for them, while more wait than there are slots: each claim is a
+/// transaction, whether for one task or for many.
+const COLLECT: Duration = Duration::from_millis(2);
 /// Tasks that are woken at once.
 const MAX_WOKEN: usize = 1_000;
 
@@ -116,7 +120,11 @@ impl Drop for ActiveTask {
 
 /// Takes tasks until the engine stops.
 pub(super) async fn run(inner: Arc<EngineShared>) {
+    let mut is_behind = false;
     loop {
+        if is_behind {
+            collect_slots(&inner).await;
+        }
         let free = inner.slots.available_permits().min(BATCH);
         if free > 0 {
             let wake = WakeRules {
@@ -127,17 +135,20 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
             let claimed = inner.store.claim_tasks(&inner.owner, lease, wake, free);
             match claimed.await {
                 Ok(claimed) => {
-                    let is_full = claimed.len() == free;
+                    is_behind = claimed.len() == free;
                     for task in claimed {
                         let slot = Arc::clone(&inner.slots).try_acquire_owned().ok();
                         work(&inner, slot, task);
                     }
-                    if is_full && !inner.stopping.is_cancelled() {
-                        continue;
-                    }
                 }
-                Err(error) => inner.log_store_error("tasks cannot be claimed", &error),
+                Err(error) => {
+                    is_behind = false;
+                    inner.log_store_error("tasks cannot be claimed", &error);
+                }
             }
+        }
+        if is_behind && inner.slots.available_permits() > 0 && !inner.stopping.is_cancelled() {
+            continue;
         }
         wake_sleepers(&inner).await;
         tokio::select! {
@@ -147,6 +158,18 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
             () = tokio::time::sleep(inner.options.look) => {}
         }
     }
+}
+
+/// Waits until a good part of the slots is free, but not for long.
+async fn collect_slots(inner: &EngineShared) {
+    let enough = (inner.options.workers / 4).clamp(1, BATCH);
+    let collected = async {
+        while inner.slots.available_permits() < enough {
+            inner.wake_deliverer.notified().await;
+        }
+    };
+    // Whatever is free by then is used.
+    let _ = tokio::time::timeout(COLLECT, collected).await;
 }
 
 /// Wakes the tasks that sleep here and that another process kept something for.

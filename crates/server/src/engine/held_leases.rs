@@ -30,6 +30,8 @@ struct LeaseTable {
     worked_on: BTreeMap<LeaseKey, WorkedOn>,
     /// Nobody works on these any more, and it is not known yet whether they are released; since when.
     releasing: Vec<(HeldLease, Instant)>,
+    /// As [`Self::releasing`], but with nobody to see to it: a fault of old, in simulations.
+    forgotten: Vec<HeldLease>,
 }
 
 struct WorkedOn {
@@ -75,7 +77,9 @@ impl HeldLeases {
         table
             .worked_on
             .values()
-            .map(|one| one.held.clone())
+            .map(|one| &one.held)
+            .chain(&table.forgotten)
+            .cloned()
             .collect()
     }
 
@@ -114,6 +118,12 @@ impl HeldLeases {
     pub(super) fn released(&self, done: &[HeldLease]) {
         let mut table = self.lock();
         table.releasing.retain(|(held, _)| !done.contains(held));
+    }
+
+    /// Renews these for ever, and never releases them: what a simulation must find.
+    pub(super) fn forget(&self, waiting: &[HeldLease]) {
+        self.released(waiting);
+        self.lock().forgotten.extend_from_slice(waiting);
     }
 
     /// How many leases somebody works under.

@@ -13,6 +13,7 @@ use proofhouse_tools::receive::webhook::{
     self, Channel, Delivery, Handshake, PayloadError, Verification,
 };
 use proofhouse_wire::HeaderMap;
+use proofhouse_wire::trace::TraceParent;
 use serde_json::Value;
 
 use super::Engine;
@@ -52,6 +53,27 @@ impl PendingWebhooks {
     }
 }
 
+/// The address of a tool, or of a source of triggers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolAddress<'a> {
+    /// Its namespace, if the address says one.
+    pub namespace: Option<&'a str>,
+    /// Its name.
+    pub tool: &'a str,
+}
+
+impl ToolAddress<'_> {
+    /// Whether what is in a namespace is meant.
+    pub(super) fn has(self, namespace: &str) -> bool {
+        self.namespace.is_none_or(|own| own == namespace)
+    }
+
+    fn is_short(self) -> bool {
+        let namespace = self.namespace.unwrap_or_default();
+        self.tool.len() <= MAX_TOOL_NAME && namespace.len() <= MAX_TOOL_NAME
+    }
+}
+
 /// What became of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookOutcome {
@@ -73,6 +95,11 @@ pub enum WebhookRefusal {
     /// Nothing listens at the address.
     #[error("no tool of this name takes webhooks")]
     NobodyListens,
+    /// Several namespaces would hear of it, and nothing says which is meant.
+    #[error(
+        "several namespaces listen here: post to `/v1/webhooks/events/NAMESPACE/TOOL`, or sign with the secret of one of them"
+    )]
+    Ambiguous,
     /// The signature is missing or wrong.
     #[error("{0}")]
     Signature(String),
@@ -111,9 +138,9 @@ impl From<PayloadError> for WebhookRefusal {
 impl Engine {
     /// What a platform that asks whether somebody is there wants to hear. Nothing is kept.
     #[must_use]
-    pub fn greet(
+    pub fn greet_at(
         &self,
-        tool: &str,
+        address: ToolAddress<'_>,
         headers: &HeaderMap,
         query: Option<&str>,
         body: &[u8],
@@ -125,7 +152,7 @@ impl Engine {
             body,
             received_at: self.inner.options.now(),
         };
-        let is_known = tool.len() <= MAX_TOOL_NAME && listens(&snapshot, tool);
+        let is_known = address.is_short() && listens(&snapshot, address);
         webhook::greet(&delivery).filter(|_| is_known)
     }
 
@@ -147,7 +174,7 @@ impl Engine {
         self.channel_at(callback).await.ok().map(|_| handshake)
     }
 
-    /// Takes a webhook that was posted to the address of a tool or of a source of triggers.
+    /// Takes a webhook that was posted to an address without a namespace.
     pub async fn accept(
         &self,
         tool: &str,
@@ -155,10 +182,27 @@ impl Engine {
         query: Option<&str>,
         body: &[u8],
     ) -> WebhookOutcome {
+        let address = ToolAddress {
+            namespace: None,
+            tool,
+        };
+        self.accept_at(address, headers, query, body).await
+    }
+
+    /// Takes a webhook that was posted to the address of a tool or of a source of triggers. Where the address says no namespace
+    /// and several would hear of it, those do whose own secret it is signed with, or all if a key of the operator says so.
+    pub async fn accept_at(
+        &self,
+        address: ToolAddress<'_>,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        body: &[u8],
+    ) -> WebhookOutcome {
         let inner = &self.inner;
+        let tool = address.tool;
         let received_at: Timestamp = inner.options.now();
         let snapshot = inner.manifests.current();
-        let is_known = tool.len() <= MAX_TOOL_NAME && listens(&snapshot, tool);
+        let is_known = address.is_short() && listens(&snapshot, address);
         if !is_known {
             return WebhookOutcome::Refused(WebhookRefusal::NobodyListens);
         }
@@ -172,7 +216,7 @@ impl Engine {
             return WebhookOutcome::Handshake(handshake);
         }
         // Signatures first: whoever cannot sign learns nothing about what is read.
-        let signed = Signatures::check(&snapshot, tool, &delivery);
+        let signed = Signatures::check(&snapshot, address, &delivery);
         let said = signed.best();
         let payload = match self.genuine(&delivery, said, inner.options.strict) {
             Ok(payload) => payload,
@@ -181,7 +225,7 @@ impl Engine {
         let identity = self.identity(tool, &delivery, &payload, &signed);
         let channels = webhook::channels(&delivery, Some(&payload));
         let targets = match self.targets(channels).await {
-            Ok(targets) if targets.is_empty() && !takes_webhooks(&snapshot, tool) => {
+            Ok(targets) if targets.is_empty() && !takes_webhooks(&snapshot, address) => {
                 return WebhookOutcome::Refused(WebhookRefusal::NoChannel);
             }
             Ok(targets) => targets,
@@ -191,10 +235,23 @@ impl Engine {
             Ok(kept) => kept,
             Err(answer) => return answer,
         };
-        let source = format!("webhook:{tool}");
-        let one = |target: Option<&ChannelRecord>| NewEvent {
-            source: source.clone(),
-            tool: target.map_or_else(|| ToolRef::new("", tool), |target| target.tool.clone()),
+        let meant = match address.namespace {
+            Some(namespace) => vec![namespace.to_owned()],
+            None if !targets.is_empty() => vec![String::new()],
+            None => match meant(&snapshot, address, &signed) {
+                Some(meant) => meant,
+                None => return WebhookOutcome::Refused(WebhookRefusal::Ambiguous),
+            },
+        };
+        let one = |namespace: &str, target: Option<&ChannelRecord>| NewEvent {
+            source: match namespace {
+                "" => format!("webhook:{tool}"),
+                namespace => format!("webhook:{namespace}/{tool}"),
+            },
+            tool: target.map_or_else(
+                || ToolRef::new(namespace, tool),
+                |target| target.tool.clone(),
+            ),
             name: target.map(|target| target.event.clone()),
             kind: match target {
                 Some(_) => EventKind::Subscription,
@@ -213,10 +270,16 @@ impl Engine {
             target_task: target.map(|target| target.task.clone()),
         };
         let events: Vec<NewEvent> = if targets.is_empty() {
-            vec![one(None)]
+            meant.iter().map(|namespace| one(namespace, None)).collect()
         } else {
-            targets.iter().map(|target| one(Some(target))).collect()
+            let targets = targets
+                .iter()
+                .filter(|target| address.has(&target.tool.namespace));
+            targets.map(|target| one("", Some(target))).collect()
         };
+        if events.is_empty() {
+            return WebhookOutcome::Refused(WebhookRefusal::ChannelGone);
+        }
         self.keep(events).await
     }
 
@@ -433,6 +496,7 @@ fn kept(
     let headers = StoredHeaders {
         headers: ShownHeaders(delivery),
         signature: signed,
+        trace: TraceParent::current().map(|parent| parent.to_string()),
     };
     match JsonText::of(&headers) {
         Ok(headers) => Ok((headers, stored)),
@@ -453,19 +517,32 @@ fn kept_payload(delivery: &Delivery<'_>, payload: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether anything listens at an address: a tool of that name, in any namespace, that is sent events and does not only ask
-/// for them, or a trigger. What nobody listens to would only fill the disk.
-fn listens(snapshot: &ManifestSnapshot, name: &str) -> bool {
-    let is_sent = |event: &ToolEvent| !matches!(event.receive, Receive::Poll(_));
-    let mut tools = snapshot.named(name);
-    tools.any(|compiled| compiled.tool.events.iter().any(is_sent))
-        || snapshot.sources.contains_key(name)
+/// Whether anything listens at an address: a tool that is sent events and does not only ask for them, or a trigger. What nobody
+/// listens to would only fill the disk.
+fn listens(snapshot: &ManifestSnapshot, address: ToolAddress<'_>) -> bool {
+    let mut tools = snapshot.named(address);
+    tools.any(|compiled| compiled.is_sent_events()) || snapshot.has_trigger(address)
+}
+
+/// The namespaces that hear of what is posted to an address without one: empty for all of them, `None` where nothing says which.
+fn meant(
+    snapshot: &ManifestSnapshot,
+    address: ToolAddress<'_>,
+    signed: &Signatures<'_>,
+) -> Option<Vec<String>> {
+    let is_for_all = signed.is_verified_by_operator() || snapshot.namespaces_at(address).len() <= 1;
+    let meant = if is_for_all {
+        vec![String::new()]
+    } else {
+        signed.verified_in().into_iter().collect()
+    };
+    Some(meant).filter(|meant| !meant.is_empty())
 }
 
 /// Whether somebody is told what is posted to the address of a tool itself: an event that is a webhook, or a trigger.
-fn takes_webhooks(snapshot: &ManifestSnapshot, name: &str) -> bool {
+fn takes_webhooks(snapshot: &ManifestSnapshot, address: ToolAddress<'_>) -> bool {
     let is_webhook = |event: &ToolEvent| matches!(event.receive, Receive::Webhook(_));
-    let mut tools = snapshot.named(name);
+    let mut tools = snapshot.named(address);
     tools.any(|compiled| compiled.tool.events.iter().any(is_webhook))
-        || snapshot.sources.contains_key(name)
+        || snapshot.has_trigger(address)
 }

@@ -12,8 +12,8 @@ use proofhouse_store::{Store, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use super::EngineShared;
 use super::watch::TaskChanges;
-use crate::metrics::Metrics;
 use crate::metrics::engine::SettledOutcome;
 
 /// How often a write is tried while the store is unavailable, and the pause after the first try, which
@@ -32,9 +32,11 @@ pub(super) struct StoreJournal {
     /// The same, for those who do not write.
     kept_up_to: AtomicI64,
     closed: AtomicBool,
+    /// Nothing was pending for the task when its last turn was kept.
+    drained: AtomicBool,
     /// What the agent calls its tools.
     tools: Vec<(String, ToolRef)>,
-    metrics: Arc<Metrics>,
+    inner: Arc<EngineShared>,
 }
 
 impl StoreJournal {
@@ -45,7 +47,7 @@ impl StoreJournal {
         held: HeldLease,
         next_seq: i64,
         tools: Vec<(String, ToolRef)>,
-        metrics: Arc<Metrics>,
+        inner: Arc<EngineShared>,
     ) -> Self {
         Self {
             store,
@@ -55,16 +57,23 @@ impl StoreJournal {
             next: Mutex::new(next_seq),
             kept_up_to: AtomicI64::new(next_seq),
             closed: AtomicBool::new(false),
+            drained: AtomicBool::new(false),
             tools,
-            metrics,
+            inner,
         }
     }
 
     /// Tells that an entry is kept, and the number of the next.
-    fn kept(&self, next: i64, is_delivery: bool) {
+    fn kept(&self, next: i64, is_delivery: bool, turn: &Turn) {
         self.kept_up_to.store(next, Ordering::SeqCst);
+        let options = &self.inner.options;
+        let metrics = &options.metrics;
         if is_delivery {
-            self.metrics.engine.settled.one(SettledOutcome::Given);
+            metrics.engine.settled.one(SettledOutcome::Given);
+        }
+        if let Turn::Llm { model, usage, .. } = turn {
+            let cost = options.cost(model, *usage);
+            metrics.models.reply(model, *usage, cost);
         }
         self.hub.turn(&self.task);
     }
@@ -72,6 +81,11 @@ impl StoreJournal {
     /// The number that the next turn will have.
     pub(super) fn next_seq(&self) -> i64 {
         self.kept_up_to.load(Ordering::SeqCst)
+    }
+
+    /// Whether nothing was pending when the last turn was kept, so that nobody has to look; only said once.
+    pub(super) fn take_drained(&self) -> bool {
+        self.drained.swap(false, Ordering::SeqCst)
     }
 
     /// Refuses everything from now on: the task is handed over.
@@ -119,13 +133,14 @@ impl StoreJournal {
             match self.store.append(append.clone()).await {
                 Ok(appended) => {
                     *next = appended.next_seq;
-                    self.kept(*next, delivered.is_some());
+                    self.drained.store(!appended.has_work, Ordering::SeqCst);
+                    self.kept(*next, delivered.is_some(), &entry.turn);
                     return Ok(());
                 }
                 // An earlier try may have been written though its answer was lost.
                 Err(StoreError::Conflict(_)) if unsure && self.is_there(*next, &body).await => {
                     *next += 1;
-                    self.kept(*next, delivered.is_some());
+                    self.kept(*next, delivered.is_some(), &entry.turn);
                     return Ok(());
                 }
                 Err(StoreError::Unavailable(_)) if attempt < TRIES => unsure = true,

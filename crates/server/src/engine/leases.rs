@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::EngineShared;
+use super::{EngineShared, PutBackFault};
 
 /// Heartbeats per lease: two may be missed.
 const BEATS: u32 = 3;
@@ -71,6 +71,9 @@ pub(super) async fn release(inner: Arc<EngineShared>) {
             }
             Err(error) => {
                 inner.log_store_error("leases cannot be released yet", &error);
+                if inner.options.put_back == Some(PutBackFault::LeasesAreForgotten) {
+                    inner.leases.forget(&waiting);
+                }
                 tokio::select! {
                     biased;
                     () = inner.finished.cancelled() => return,

@@ -102,7 +102,7 @@ impl Loader {
             changed = true;
             let (bundle, findings) = Bundle::read(&text);
             let is_wrong = |finding: &Diagnostic| finding.severity == DiagnosticSeverity::Error;
-            file.is_stale = findings.iter().any(is_wrong);
+            file.is_stale = findings.iter().any(is_wrong) || !bundle.unset_variables.is_empty();
             file.problems = findings
                 .iter()
                 .map(|finding| problem(&name, finding))

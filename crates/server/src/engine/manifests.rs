@@ -1,16 +1,17 @@
 //! The manifests an engine runs with: one snapshot at a time, compiled for routing, swapped as a whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
 
 use proofhouse_agent::task::Host;
-use proofhouse_manifest::{Agent, Capability, Catalog, Referent, Tool, ToolEvent};
+use proofhouse_manifest::{Agent, Capability, Catalog, Receive, Referent, Tool, ToolEvent};
 use proofhouse_store::model::ToolRef;
 use proofhouse_tools::receive::filter::{CompiledFilter, ParameterTypes};
 use proofhouse_tools::receive::webhook::WebhookKeys;
 use proofhouse_wire::sync::{read, write};
 use serde::Serialize;
 
+use super::ingest::ToolAddress;
 use super::options::EngineOptions;
 
 /// Something wrong with a file of manifests.
@@ -71,6 +72,12 @@ pub(super) struct CompiledTool {
 }
 
 impl CompiledTool {
+    /// Whether it is sent events, and does not only ask for them.
+    pub(super) fn is_sent_events(&self) -> bool {
+        let mut events = self.tool.events.iter();
+        events.any(|event| !matches!(event.receive, Receive::Poll(_)))
+    }
+
     pub(super) fn event(&self, name: &str) -> Option<&ToolEvent> {
         self.tool.events.iter().find(|event| event.name == name)
     }
@@ -147,12 +154,35 @@ impl ManifestSnapshot {
         self.tools.get(tool)
     }
 
-    /// The tools of this name in all namespaces: a webhook address says no namespace.
-    pub(super) fn named<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s CompiledTool> {
+    /// The tools that are meant by an address: in its namespace, or in all of them if it says none.
+    pub(super) fn named<'s>(
+        &'s self,
+        address: ToolAddress<'s>,
+    ) -> impl Iterator<Item = &'s CompiledTool> {
         let tools = self.tools.iter();
         tools
-            .filter(move |(tool, _)| tool.name == name)
+            .filter(move |(tool, _)| tool.name == address.tool && address.has(&tool.namespace))
             .map(|(_, compiled)| compiled)
+    }
+
+    /// Whether a trigger that is meant by an address listens to it.
+    pub(super) fn has_trigger(&self, address: ToolAddress<'_>) -> bool {
+        let mut triggers = self.catalog().triggers();
+        triggers.any(|one| one.source.kind == address.tool && address.has(&one.namespace))
+    }
+
+    /// The namespaces whose tools or triggers hear what is posted to an address.
+    pub(super) fn namespaces_at(&self, address: ToolAddress<'_>) -> BTreeSet<String> {
+        let triggers = self.catalog().triggers();
+        let triggers = triggers.filter(|one| one.source.kind == address.tool);
+        let triggers = triggers.map(|one| one.namespace.clone());
+        let tools = self.named(address);
+        let tools = tools.filter(|compiled| compiled.is_sent_events());
+        let tools = tools.map(|compiled| compiled.tool.namespace.to_string());
+        tools
+            .chain(triggers)
+            .filter(|one| address.has(one))
+            .collect()
     }
 
     /// An agent by its full name.

@@ -20,6 +20,7 @@ mod held_leases;
 mod idempotency;
 mod ingest;
 mod journal;
+mod kept_trace;
 mod leased_task;
 mod leases;
 mod listener;
@@ -41,20 +42,22 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proofhouse_agent::model::Usage;
 use proofhouse_store::model::{TaskRecord, TriggerKey, TriggerKind};
 use proofhouse_store::{Store, StoreError};
+use proofhouse_tools::operator::ModelCost;
 use proofhouse_wire::CancellationToken;
 use tokio::sync::{Notify, Semaphore, broadcast};
 
 pub(crate) use feed::TaskFollower;
 pub use idempotency::Idempotency;
-pub use ingest::{WebhookOutcome, WebhookRefusal};
+pub use ingest::{ToolAddress, WebhookOutcome, WebhookRefusal};
 pub use load::ManifestSource;
 pub use manifests::{LoadedFile, ManifestProblem, ManifestSnapshot, Manifests};
 pub use new_task::TaskRequest;
 pub use options::{
     EngineClock, EngineOptions, EngineRetention, HostFactory, MAX_LEASE, MIN_LEASE, OperatorSetup,
-    RandomSource,
+    PutBackFault, RandomSource,
 };
 pub use progress::EngineProgress;
 pub use watch::{TaskUpdate, TaskWatch};
@@ -244,6 +247,11 @@ impl Engine {
         self.inner.options.reconfigure(setup);
     }
 
+    /// What so many tokens of a model cost, and in which currency, where the operator names its price.
+    pub(crate) fn cost(&self, model: &str, usage: Usage) -> Option<(ModelCost, String)> {
+        self.inner.options.cost(model, usage)
+    }
+
     /// Tasks that this process works on right now.
     #[must_use]
     pub fn working(&self) -> usize {
@@ -282,8 +290,13 @@ impl Engine {
     ///
     /// Returns an error when there is no such agent, when the input does not fit, or when it cannot be kept.
     pub async fn start_task(&self, request: TaskRequest) -> Result<TaskRecord, EngineError> {
-        let id = new_task::random_id(&self.inner.options, "task")?;
+        let id = self.new_task_id()?;
         self.start_task_as(id, request).await
+    }
+
+    /// The id of a task that is about to be started, which nobody can guess.
+    pub(crate) fn new_task_id(&self) -> Result<String, EngineError> {
+        new_task::random_id(&self.inner.options, "task")
     }
 
     /// Starts a task with this id.
@@ -291,7 +304,7 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Self::start_task`]; `Conflict` when there is one with this id.
-    async fn start_task_as(
+    pub(crate) async fn start_task_as(
         &self,
         id: String,
         request: TaskRequest,

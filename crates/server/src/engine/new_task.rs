@@ -6,11 +6,12 @@ use proofhouse_agent::task::{TaskOptions, User};
 use proofhouse_manifest::{Agent, Receive};
 use proofhouse_store::model::{AllowEntry, DirectDelivery, NewInterest, NewPoll, NewTask};
 use proofhouse_tools::receive::timeout::{effective_timeout, is_included};
+use proofhouse_wire::trace::TraceParent;
 use serde_json::{Map, Value, json};
 
-use super::EngineError;
 use super::manifests::ManifestSnapshot;
 use super::options::EngineOptions;
+use super::{EngineError, kept_trace};
 
 /// The most a poll of a new task waits before it looks for the first time: many tasks that begin together do
 /// not ask together.
@@ -31,6 +32,8 @@ pub struct TaskRequest {
     pub parameters: Map<String, Value>,
     /// What begins it, for people: `{"by": "api"}`.
     pub origin: Value,
+    /// What it is begun for, if not for the request that is under way.
+    pub trace: Option<TraceParent>,
     /// Whether it begins to work though nobody says anything: the agent has words for that.
     pub unasked: bool,
 }
@@ -99,11 +102,18 @@ pub(super) fn build_as(
         })
     });
     let (interests, polls) = listening(snapshot, options, &agent);
+    let trace = request.trace.or_else(TraceParent::current);
+    let mut origin = request.origin;
+    kept_trace::note(&mut origin, trace);
     let works = request.unasked || request.message.is_some() || !request.parameters.is_empty();
     let first = works.then(|| DirectDelivery {
         key: Some("first".to_owned()),
         name: "message".to_owned(),
-        body: json!({"message": request.message, "parameters": request.parameters}),
+        body: {
+            let mut body = json!({"message": request.message, "parameters": request.parameters});
+            kept_trace::note(&mut body, trace);
+            body
+        },
     });
     Ok(NewTask {
         id,
@@ -113,7 +123,7 @@ pub(super) fn build_as(
         user_id: request.user.id,
         user_email: request.user.email,
         params: Value::Object(request.parameters),
-        origin: request.origin,
+        origin,
         interests,
         sealed: sealed.collect(),
         polls,

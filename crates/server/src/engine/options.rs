@@ -5,11 +5,12 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use proofhouse_agent::model::Usage;
 use proofhouse_agent::task::Host;
 use proofhouse_manifest::Catalog;
 use proofhouse_store::model::{Millis, Retention};
 use proofhouse_tools::http::HttpClient;
-use proofhouse_tools::operator::{WebhookConfig, WebhookSource};
+use proofhouse_tools::operator::{ModelCost, ModelPrices, WebhookConfig, WebhookSource};
 use proofhouse_tools::receive::webhook::PayloadLimits;
 use proofhouse_tools::runtime::Environment;
 use proofhouse_wire::sync::{read, write};
@@ -46,6 +47,8 @@ pub struct OperatorSetup {
     pub client: Arc<HttpClient>,
     /// How webhooks are signed.
     pub webhooks: WebhookConfig,
+    /// What models cost.
+    pub prices: ModelPrices,
 }
 
 /// What took the place of what the engine was opened with.
@@ -75,6 +78,16 @@ impl Default for EngineRetention {
     }
 }
 
+/// A fault of old that is put back, so that a simulation can show that it would find it. Never for anything else.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutBackFault {
+    /// A lease that could not be released is renewed for ever, though nobody works under it.
+    LeasesAreForgotten,
+    /// Commands are looked for among the deliveries that came first, and not found behind many others.
+    CommandsWaitInLine,
+}
+
 /// What an engine is opened with.
 #[derive(Clone)]
 pub struct EngineOptions {
@@ -86,6 +99,8 @@ pub struct EngineOptions {
     pub client: Arc<HttpClient>,
     /// How webhooks are signed.
     pub webhooks: WebhookConfig,
+    /// What models cost.
+    pub prices: ModelPrices,
     /// Whether unsigned webhooks are refused.
     pub strict: bool,
     /// How large payloads may be.
@@ -121,6 +136,9 @@ pub struct EngineOptions {
     /// Whether that clock is set by the store's when the engine is opened. Processes on several machines then agree about
     /// when a task was last active and when a schedule is due, however their own clocks are set.
     pub by_store_clock: bool,
+    /// A fault of old, in simulations.
+    #[doc(hidden)]
+    pub put_back: Option<PutBackFault>,
     changed: Arc<ChangedSetup>,
 }
 
@@ -133,6 +151,7 @@ impl EngineOptions {
             environment,
             client,
             webhooks: WebhookConfig::default(),
+            prices: ModelPrices::default(),
             strict: false,
             payload: PayloadLimits::default(),
             owner: String::new(),
@@ -150,6 +169,7 @@ impl EngineOptions {
             clock: Arc::new(Timestamp::now),
             random: Arc::new(|bytes| SystemRandom::new().fill(bytes).is_ok()),
             by_store_clock: true,
+            put_back: None,
             changed: Arc::default(),
         }
     }
@@ -227,6 +247,14 @@ impl EngineOptions {
     pub(super) fn call_client(&self) -> Arc<HttpClient> {
         let changed = self.changed_setup();
         Arc::clone(changed.as_ref().map_or(&self.client, |setup| &setup.client))
+    }
+
+    /// What so many tokens of a model cost by the prices of now, and in which currency.
+    pub(super) fn cost(&self, model: &str, usage: Usage) -> Option<(ModelCost, String)> {
+        let changed = self.changed_setup();
+        let prices = changed.as_ref().map_or(&self.prices, |setup| &setup.prices);
+        let cost = prices.cost(model, usage.prompt, usage.completion)?;
+        Some((cost, prices.currency().to_owned()))
     }
 
     /// How a tool or a source signs now.

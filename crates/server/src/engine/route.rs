@@ -25,7 +25,7 @@ use super::manifests::ManifestSnapshot;
 use super::new_task::{self, TaskRequest};
 use super::routing_counts::RoutingCounts;
 use super::signatures;
-use super::{EngineError, EngineShared};
+use super::{EngineError, EngineShared, kept_trace};
 
 /// Events that are claimed at once.
 const BATCH: usize = 64;
@@ -374,7 +374,10 @@ fn triggered(
     let source = &event.summary.tool.name;
     let now = format!("{:.3}", inner.options.now());
     for one in snapshot.catalog().triggers() {
-        if !trigger::listens(one, source) {
+        let namespace = &event.summary.tool.namespace;
+        // An address with a namespace is heard there alone.
+        let is_elsewhere = !namespace.is_empty() && *namespace != one.namespace;
+        if is_elsewhere || !trigger::listens(one, source) {
             continue;
         }
         let key = TriggerKey {
@@ -390,23 +393,26 @@ fn triggered(
         };
         let fired = signed.and_then(|()| trigger::fire(one, value, &now));
         let outcome = match fired {
-            Ok(start) => match begin(inner, snapshot, one, start, event.summary.id) {
-                Ok(task) => {
-                    let outcome = json!({"trigger": name, "task": task.id});
-                    started.0.push((key, task));
-                    outcome
+            Ok(start) => {
+                let from = (event.summary.id, &event.headers);
+                match begin(inner, snapshot, one, start, from) {
+                    Ok(task) => {
+                        let outcome = json!({"trigger": name, "task": task.id});
+                        started.0.push((key, task));
+                        outcome
+                    }
+                    Err(error) => {
+                        let error = error.to_string();
+                        started.1.push(TriggerFailure {
+                            key,
+                            error: error.clone(),
+                            tick: None,
+                            next_at: None,
+                        });
+                        json!({"trigger": name, "failed": error})
+                    }
                 }
-                Err(error) => {
-                    let error = error.to_string();
-                    started.1.push(TriggerFailure {
-                        key,
-                        error: error.clone(),
-                        tick: None,
-                        next_at: None,
-                    });
-                    json!({"trigger": name, "failed": error})
-                }
-            },
+            }
             Err(reason) => {
                 json!({"trigger": name, "because": reason.word(), "reason": reason.to_string()})
             }
@@ -423,7 +429,7 @@ fn begin(
     snapshot: &ManifestSnapshot,
     one: &EventTrigger,
     start: trigger::TriggeredTask,
-    event: i64,
+    (event, headers): (i64, &Value),
 ) -> Result<NewTask, EngineError> {
     let mut parameters = start.inputs;
     let said = parameters.shift_remove("message");
@@ -438,6 +444,7 @@ fn begin(
         message: start.message.or(said),
         parameters,
         origin: json!({"by": "trigger", "trigger": one.name, "event": event}),
+        trace: kept_trace::of(headers),
         unasked: true,
     };
     new_task::build(snapshot, &inner.options, request)

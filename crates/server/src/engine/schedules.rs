@@ -136,6 +136,7 @@ fn begin(schedule: &Schedule, tick: Timestamp) -> TaskRequest {
             "schedule": schedule.name,
             "tick": tick.to_string(),
         }),
+        trace: None,
         unasked: true,
     }
 }

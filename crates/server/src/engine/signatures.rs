@@ -1,5 +1,7 @@
 //! What the signature of a webhook is worth, for whom, and how that is kept until the webhook is routed.
 
+use std::collections::BTreeSet;
+
 use proofhouse_manifest::Tool;
 use proofhouse_store::model::ToolRef;
 use proofhouse_tools::receive::webhook::{
@@ -8,6 +10,7 @@ use proofhouse_tools::receive::webhook::{
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::Value;
 
+use super::ingest::ToolAddress;
 use super::manifests::ManifestSnapshot;
 
 /// What is kept beside the payload, written without building it first: a flood of webhooks is a flood of these.
@@ -15,6 +18,9 @@ use super::manifests::ManifestSnapshot;
 pub(super) struct StoredHeaders<'a> {
     pub(super) headers: ShownHeaders<'a>,
     pub(super) signature: &'a Signatures<'a>,
+    /// What it belongs to, for whoever acts on it; under the name of [`super::kept_trace::TRACE`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) trace: Option<String>,
 }
 
 /// The headers that may be shown.
@@ -37,12 +43,13 @@ pub(super) struct Signatures<'s> {
 impl<'s> Signatures<'s> {
     pub(super) fn check(
         snapshot: &'s ManifestSnapshot,
-        name: &'s str,
+        address: ToolAddress<'s>,
         delivery: &Delivery<'_>,
     ) -> Self {
-        let tools = snapshot.named(name);
+        let tools = snapshot.named(address);
         let tools = tools.map(|compiled| (&*compiled.tool, compiled.keys.verify(delivery)));
-        let source = snapshot.sources.get(name);
+        let source = snapshot.sources.get(address.tool);
+        let source = source.filter(|_| snapshot.has_trigger(address));
         let source = source.map(|keys: &WebhookKeys| keys.verify(delivery));
         let source_scheme = source.as_ref().and_then(Verdict::scheme).cloned();
         let source = source.map(|verdict| verdict.whole().clone());
@@ -54,6 +61,19 @@ impl<'s> Signatures<'s> {
             source,
             source_scheme,
         }
+    }
+
+    /// The namespaces whose own secret says that it is genuine.
+    pub(super) fn verified_in(&self) -> BTreeSet<String> {
+        let is_verified = |said: &Verification| matches!(said, Verification::Verified { .. });
+        let tools = self.tools.iter();
+        let tools = tools.filter(|(_, verdict)| is_verified(verdict.whole()));
+        tools.map(|(tool, _)| tool.namespace.to_string()).collect()
+    }
+
+    /// Whether a key of the operator says so, who decides for all namespaces.
+    pub(super) fn is_verified_by_operator(&self) -> bool {
+        matches!(self.source, Some(Verification::Verified { .. }))
     }
 
     /// What it is worth for one event of one tool, whose channel it came through.

@@ -2,6 +2,7 @@
 
 mod counts;
 pub(crate) mod engine;
+mod models;
 mod process;
 mod store;
 
@@ -18,6 +19,7 @@ use proofhouse_store::model::{ChannelState, StoreStats, TaskState};
 use counts::LabelledCounters;
 use counts::kinds;
 use engine::EngineMetrics;
+use models::ModelMetrics;
 use process::ProcessCollector;
 use store::StoreCollector;
 
@@ -91,6 +93,10 @@ pub struct Metrics {
     pub(crate) request_seconds: Family<RouteLabels, Histogram>,
     /// Connections that are open.
     pub connections: Gauge<i64>,
+    /// Streams that are open.
+    pub(crate) streams: Gauge,
+    /// Bytes that were read for those who follow streams, and that they have not taken yet.
+    pub(crate) stream_bytes: Gauge,
     /// Entries of the audit log that could not be written.
     pub(crate) audit_failures: Counter,
     /// Connections beyond the limits.
@@ -99,6 +105,8 @@ pub struct Metrics {
     pub(crate) webhooks: LabelledCounters<WebhookCount>,
     /// What the engine counts.
     pub(crate) engine: EngineMetrics,
+    /// What models were asked.
+    pub(crate) models: ModelMetrics,
     store_up: Gauge,
     tasks: Family<StateLabels, Gauge>,
     channels: Family<StateLabels, Gauge>,
@@ -116,6 +124,11 @@ impl Default for Metrics {
         registry.register("http_request_seconds", help, request_seconds.clone());
         let connections = Gauge::default();
         registry.register("http_connections", "Open connections", connections.clone());
+        let streams = Gauge::default();
+        registry.register("streams", "Open streams", streams.clone());
+        let stream_bytes = Gauge::default();
+        let help = "Bytes that wait for those who follow streams";
+        registry.register("stream_bytes", help, stream_bytes.clone());
         let audit_failures = Counter::default();
         let help = "Entries of the audit log that could not be written";
         registry.register("audit_failures", help, audit_failures.clone());
@@ -125,6 +138,7 @@ impl Default for Metrics {
         let help = "Webhooks that arrived, by what was done with them";
         let webhooks = LabelledCounters::register(&mut registry, "webhooks", help, "outcome");
         let engine = EngineMetrics::register(&mut registry);
+        let models = ModelMetrics::register(&mut registry);
         let store_up = Gauge::default();
         let help = "Whether the store could be read when this was asked for";
         registry.register("store_up", help, store_up.clone());
@@ -144,10 +158,13 @@ impl Default for Metrics {
             requests,
             request_seconds,
             connections,
+            streams,
+            stream_bytes,
             audit_failures,
             over_limit,
             webhooks,
             engine,
+            models,
             store_up,
             tasks,
             channels,

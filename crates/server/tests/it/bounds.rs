@@ -22,6 +22,16 @@ const LONG_MS: i64 = 600_000;
 
 /// Serves an engine without keys, with room for so many connections.
 async fn serve(engine: &Arc<Engine>, connections: usize) -> (SocketAddr, CancellationToken) {
+    let metrics = Arc::new(Metrics::default());
+    serve_counted(engine, connections, metrics).await
+}
+
+/// The same, counted by these metrics.
+async fn serve_counted(
+    engine: &Arc<Engine>,
+    connections: usize,
+    metrics: Arc<Metrics>,
+) -> (SocketAddr, CancellationToken) {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let limits = ConnectionLimits {
@@ -33,7 +43,6 @@ async fn serve(engine: &Arc<Engine>, connections: usize) -> (SocketAddr, Cancell
         streams: StreamLimits::within(limits),
         ..ApiConfig::at(address)
     };
-    let metrics = Arc::new(Metrics::default());
     let api = Api::new(Arc::clone(engine), Arc::clone(&metrics), config);
     let listener = Listener {
         socket,
@@ -97,6 +106,8 @@ async fn streams_leave_room_for_everything_else() {
     }
     assert_eq!(status(address, "/v1/health").await, "200");
     assert_eq!(status(address, "/v1/ready").await, "200");
+    let (_, sign_in) = ask(address, "/dashboard/sign-in", "</html>").await;
+    assert!(sign_in.starts_with("HTTP/1.1 200"), "{sign_in}");
     drop(open);
     let began = Instant::now();
     while !ask(address, &path, "}").await.1.starts_with("HTTP/1.1 200") {
@@ -107,13 +118,13 @@ async fn streams_leave_room_for_everything_else() {
     engine.shutdown(PATIENCE).await;
 }
 
-/// How many bytes of memory this process has.
-fn resident() -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "the kernel writes a page of it")]
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
-    kilobytes.map_or(0, |kilobytes: u64| kilobytes * 1024)
+/// What the metrics say about something that has no labels.
+fn counted(metrics: &Metrics, name: &str) -> u64 {
+    let text = metrics.text();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).expect(name)
 }
 
 /// Turns of a quarter of a megabyte each.
@@ -139,37 +150,49 @@ async fn write_large_turns(store: &Arc<Store>, task: &str, count: i64) {
     }
 }
 
-/// Readers that do not read take little; who reads gets everything, in order.
+/// Readers that do not read take little: one turn each at most, whatever else waits for them. Who reads gets everything, in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_do_not_read_take_little() {
     const READERS: u64 = 60;
     const TURNS: i64 = 40;
+    /// What a reader may hold, as docs/reference/server.md says: one turn, and not two.
+    const SHARE: u64 = 256 << 10;
     let world = World::new(MANIFESTS);
     let engine = Arc::new(world.engine().await);
     let task = begin(&engine, None).await.id;
     write_large_turns(engine.store(), &task, TURNS).await;
-    let (address, stop) = serve(&engine, 200).await;
+    let metrics = Arc::new(Metrics::default());
+    let (address, stop) = serve_counted(&engine, 200, Arc::clone(&metrics)).await;
     let path = format!("/v1/tasks/{task}/stream");
-    let before = resident();
+    let held = || counted(&metrics, "proofhouse_stream_bytes");
     let mut idle = Vec::new();
-    for _ in 0..READERS {
+    for number in 1..=READERS {
         idle.push(ask(address, &path, "event: turn").await.0);
+        let held = held();
+        assert!(held <= number * SHARE, "{held} bytes for {number} readers");
     }
     // One who reads gets all of it meanwhile.
-    let (_, all) = ask(address, &path, "event: state").await;
+    let (reader, all) = ask(address, &path, "event: state").await;
     let ids: Vec<i64> = all
         .lines()
         .filter_map(|line| line.strip_prefix("id: ")?.parse().ok())
         .collect();
     let wanted: Vec<i64> = (0..TURNS).collect();
     assert_eq!(ids, wanted);
-    let grown = resident().saturating_sub(before) >> 20;
-    // Each would have taken ten megabytes: all turns at once.
-    println!("{READERS} readers that do not read took {grown} MB");
-    assert!(grown < 250, "{grown} MB");
+    drop(reader);
+    let held = held();
+    println!("{READERS} readers that do not read hold {held} bytes");
+    assert!(held <= (READERS + 1) * SHARE, "{held} bytes");
     drop(idle);
     stop.cancel();
     engine.shutdown(PATIENCE).await;
+}
+
+/// How many transactions a store has made: those that only read, and those that write.
+fn transactions(engine: &Engine) -> (u64, u64) {
+    let timings = engine.store().timings();
+    let all = |counts: &[u64]| counts.iter().sum();
+    (all(&timings.reads.counts()), all(&timings.writes.counts()))
 }
 
 /// A stream is told of what happens, also in another process, though it asks the store for nothing meanwhile.
@@ -185,6 +208,24 @@ async fn a_stream_costs_nothing_until_something_happens() {
     for _ in 0..50 {
         streams.push(ask(address, &path, "event: state").await.0);
     }
+    // The engine writes whenever it looks for work, and asks once for all streams what has changed. If each of them asked for
+    // itself, there would be many reads for every write.
+    let made_during = async |wanted: u64| {
+        let (before, began) = (transactions(&engine), Instant::now());
+        loop {
+            let now = transactions(&engine);
+            let made = (now.0 - before.0, now.1 - before.1);
+            if made.1 >= wanted {
+                break made;
+            }
+            assert!(began.elapsed() < PATIENCE, "the engine does not look");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    // A stream that has just begun reads what came meanwhile.
+    made_during(60).await;
+    let (reads, writes) = made_during(60).await;
+    assert!(reads <= writes, "{reads} reads beside {writes} writes");
     let lease = other
         .store()
         .acquire(LeaseKind::Task, &task, "far", LONG_MS);
@@ -261,4 +302,68 @@ async fn readiness_says_when_work_does_not_go_on() {
     begin(&engine, Some("still at work")).await;
     stop.cancel();
     engine.shutdown(PATIENCE).await;
+}
+
+/// Readiness fails while this process holds something that nobody works on, whatever is the matter; metrics tell how much.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readiness_says_when_a_lease_has_no_worker() {
+    let world = World::new(MANIFESTS);
+    let metrics = Arc::new(Metrics::default());
+    let engine = world
+        .engine_with(|options| {
+            options.max_lag = Duration::from_millis(1);
+            options.metrics = Arc::clone(&metrics);
+        })
+        .await;
+    let engine = Arc::new(engine);
+    let (address, stop) = serve_counted(&engine, 10, Arc::clone(&metrics)).await;
+    let store = engine.store();
+    let lease = store.acquire(LeaseKind::Task, "orphan", engine.owner(), LONG_MS);
+    let held = lease.await.unwrap().unwrap().held();
+    let eventually = async |wanted: &str| {
+        let began = Instant::now();
+        while status(address, "/v1/ready").await != wanted {
+            assert!(began.elapsed() < PATIENCE, "it is never {wanted}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    eventually("503").await;
+    let (_, answer) = ask(address, "/v1/ready", "}").await;
+    assert!(
+        answer.contains("a lease that nobody works under"),
+        "{answer}"
+    );
+    assert_eq!(counted(&metrics, "proofhouse_leases_without_worker"), 1);
+    let (_, page) = ask(address, "/dashboard", "</html>").await;
+    assert!(page.contains("a lease that nobody works under"), "{page}");
+    store.release(held).await.unwrap();
+    eventually("200").await;
+    assert_eq!(counted(&metrics, "proofhouse_leases_without_worker"), 0);
+    stop.cancel();
+    engine.shutdown(PATIENCE).await;
+}
+
+/// A new task brings what it is claimed for, and its last turn says that nothing else waits: whoever works it off reads nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_tasks_are_worked_off_without_reads() {
+    const TASKS: u64 = 100;
+    let world = World::new(MANIFESTS);
+    let engine = world.engine_with(|_| {}).await;
+    for _ in 0..TASKS {
+        begin(&engine, Some("hello")).await;
+    }
+    // Looked at from outside, which is not counted.
+    let observer = rusqlite::Connection::open(world.database()).unwrap();
+    let answered = || {
+        let sql = "SELECT COUNT(*) FROM turns WHERE kind = 'output'";
+        observer.query_row(sql, [], |row| row.get::<_, i64>(0))
+    };
+    let began = Instant::now();
+    while answered().unwrap().unsigned_abs() < TASKS {
+        assert!(began.elapsed() < PATIENCE, "the tasks are not worked off");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let reads: u64 = engine.store().timings().reads.counts().iter().sum();
+    // Others look at the store now and then. There were four reads for each task once.
+    assert!(reads < 2 * TASKS, "{reads} reads for {TASKS} tasks");
 }

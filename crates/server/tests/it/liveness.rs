@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofhouse_agent::task::{Decision, Turn};
-use proofhouse_server::engine::{Engine, MAX_LEASE};
+use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE};
 use proofhouse_store::model::{LeaseKind, TaskState};
 use serde_json::{Map, json};
 
@@ -53,6 +53,13 @@ async fn a_release_that_failed_is_made_up_for() {
     }
     drop(held);
     let began = Instant::now();
+    // A command is obeyed as well as a message.
+    let cancelled = tasks.remove(0);
+    while engine.cancel(&cancelled).await.is_err() {
+        assert!(began.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    until(&engine, &cancelled, |row, _| row.state == TaskState::Ended).await;
     for task in &tasks {
         while engine
             .message(
@@ -105,16 +112,34 @@ async fn an_answer_is_read_before_what_waits() {
         .engine_with(|options| options.park = Duration::from_millis(200))
         .await;
     let task = waiting_behind_many(&engine).await;
+    approved(&engine, &task).await;
+    engine.shutdown(PATIENCE).await;
+}
+
+/// Approves what a task asks; it makes its call once, and then gets everything that waits.
+async fn approved(engine: &Engine, task: &str) {
     engine
-        .decide(&task, 1, Decision::Approve, json!({}))
+        .decide(task, 1, Decision::Approve, json!({}))
         .await
         .unwrap();
-    let turns = idle_after(&engine, &task, 1 + usize::try_from(MANY).unwrap()).await;
+    let turns = idle_after(engine, task, 1 + usize::try_from(MANY).unwrap()).await;
     let calls = turns
         .iter()
         .filter(|turn| matches!(turn, Turn::Calling { .. }))
         .count();
     assert_eq!(calls, 1, "{turns:#?}");
+}
+
+/// The same in a process that was started after everything had come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_read_first_after_a_restart() {
+    let world = World::new(&asking());
+    let parked = |options: &mut EngineOptions| options.park = Duration::from_millis(200);
+    let engine = world.engine_with(parked).await;
+    let task = waiting_behind_many(&engine).await;
+    engine.shutdown(PATIENCE).await;
+    let engine = world.engine_with(parked).await;
+    approved(&engine, &task).await;
     engine.shutdown(PATIENCE).await;
 }
 
@@ -166,5 +191,26 @@ async fn an_interruption_is_read_before_what_came_later() {
     store.release(other.held()).await.unwrap();
     let turns = until(&engine, &task, |row, _| row.state == TaskState::Interrupted).await;
     assert_eq!(inputs(&turns), [], "{turns:#?}");
+    engine.shutdown(PATIENCE).await;
+}
+
+/// A task that waits for more keeps nobody from working, however long it waits: one worker is enough for all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_for_more_keeps_nobody_from_working() {
+    let world = World::new(MANIFESTS);
+    let engine = world
+        .engine_with(|options| {
+            options.workers = 1;
+            // Longer than the test.
+            options.linger = 2 * PATIENCE;
+        })
+        .await;
+    let mut tasks = Vec::new();
+    for _ in 0..TASKS {
+        tasks.push(begin(&engine, Some("hello")).await.id);
+    }
+    for task in &tasks {
+        idle_after(&engine, task, 1).await;
+    }
     engine.shutdown(PATIENCE).await;
 }

@@ -38,7 +38,8 @@ const NOTHING: EngineRetention = EngineRetention {
     },
 };
 
-async fn round(engine: &Engine, number: u64) {
+/// Begins tasks that answer once and listen to nothing, and posts an event beside each.
+async fn load(engine: &Engine, number: u64) {
     for task in 0..TASKS {
         let request = TaskRequest {
             namespace: "demo".to_owned(),
@@ -53,6 +54,15 @@ async fn round(engine: &Engine, number: u64) {
         engine.start_task(request).await.unwrap();
         post(engine, "hub", &ping(number * TASKS + task)).await;
     }
+}
+
+async fn round(engine: &Engine, number: u64) {
+    load(engine, number).await;
+    gone(engine).await;
+}
+
+/// Waits until no task and no event is left.
+async fn gone(engine: &Engine) {
     let began = Instant::now();
     loop {
         let stats = engine.store().stats().await.unwrap();
@@ -90,5 +100,39 @@ async fn the_database_stops_growing() {
     let last = sizes[WARM_UP..].iter().copied().max().unwrap();
     println!("pages after each round: {sizes:?}");
     assert!(last <= usual + usual / 4, "it grows: {sizes:?}");
+    engine.shutdown(PATIENCE).await;
+}
+
+/// One sweep goes on until everything that is due is gone, though it removes ten rows at a time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_goes_on_until_everything_is_gone() {
+    let world = World::new(&format!("{}{ANSWERER}", MANIFESTS.trim_end()));
+    let engine = world.engine().await;
+    load(&engine, 0).await;
+    let answered = async || {
+        let stats = engine.store().stats().await.unwrap();
+        let idle = stats.tasks.get("idle").copied().unwrap_or(0);
+        idle.unsigned_abs() == TASKS && stats.unrouted_events + stats.pending_deliveries == 0
+    };
+    let began = Instant::now();
+    // Idle before the first input and after the last are the same state; an answer is not.
+    let outputs = || {
+        let file = rusqlite::Connection::open(world.database()).unwrap();
+        let sql = "SELECT COUNT(*) FROM turns WHERE kind = 'output'";
+        file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    while !answered().await || outputs().unsigned_abs() < TASKS {
+        assert!(began.elapsed() < PATIENCE, "the tasks are not worked off");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    engine.shutdown(PATIENCE).await;
+    let engine = world
+        .engine_with(|options| {
+            options.retention = NOTHING;
+            // Once, at the start.
+            options.sweep_every = 10 * PATIENCE;
+        })
+        .await;
+    gone(&engine).await;
     engine.shutdown(PATIENCE).await;
 }

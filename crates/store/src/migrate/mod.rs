@@ -11,6 +11,9 @@ const STEPS: &[(i64, &str)] = &[
     (3, include_str!("0003.sql")),
     (4, include_str!("0004.sql")),
     (5, include_str!("0005.sql")),
+    (6, include_str!("0006.sql")),
+    (7, include_str!("0007.sql")),
+    (8, include_str!("0008.sql")),
 ];
 
 /// The version this program knows.

@@ -4,6 +4,7 @@
 mod text_enum;
 
 pub mod audit;
+pub mod campaign;
 pub mod channel;
 pub mod delivery;
 pub mod event;
@@ -19,6 +20,11 @@ pub mod task;
 pub mod trigger;
 
 pub use audit::{AuditCheckpoint, AuditFilter, AuditHead, AuditRecord, NewAuditEntry};
+pub use campaign::{
+    CampaignBlob, CampaignFilter, CampaignPulse, CampaignRow, CampaignState, ClaimedRun, CountRow,
+    FinishedRun, LanePrice, LaneRow, NewCampaign, NewLane, NewRun, PlannedKind, PrunedCampaigns,
+    RequestPermit, ResultRow, RunClaim, RunCounted, RunGate, RunsByState, WorkerRow,
+};
 pub use channel::{
     ChannelFilter, ChannelRecord, ChannelState, ChannelToClose, ChannelUpdate, ClaimedChannel,
     CloseReason, NewChannel,
@@ -36,7 +42,7 @@ pub use lease::{HeldLease, Lease, LeaseKind, LeaseRenewal};
 pub use poll::{ClaimedPoll, NewPoll, PollCommit, PollRecord};
 pub use record::{ApiKey, NewApiKey, TraceEntry};
 pub use retention::{Retention, StoreProgress, StoreStats, SweepReport};
-pub use session::SessionKind;
+pub use session::{AttemptQuota, SessionKind};
 pub use task::{
     AppendTurns, AppendedTurns, ClaimedTask, FailureFilter, FailureRecord, NewTask, NewTurn,
     SEARCHED_TASKS, StateChange, TaskFilter, TaskRecord, TaskState, TaskWait, TurnRecord,

@@ -9,3 +9,12 @@ text_enum! {
         SignIn = "sign_in",
     }
 }
+
+/// How often somebody may try something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttemptQuota {
+    /// At once.
+    pub burst: i64,
+    /// The time after which there is another attempt, in milliseconds.
+    pub period_ms: super::Millis,
+}

@@ -220,6 +220,8 @@ pub struct AppendedTurns {
     pub next_seq: i64,
     /// When it was appended.
     pub at: Millis,
+    /// Whether the task has something to do after it.
+    pub has_work: bool,
 }
 
 /// Which tasks are worth waking, besides those that are `running` and whose process is gone.
@@ -240,4 +242,8 @@ pub struct ClaimedTask {
     pub lease: Lease,
     /// Its oldest command, or else its oldest pending delivery; none if only its process was gone.
     pub next: Option<DeliveryRecord>,
+    /// Whether that is a command.
+    pub is_command: bool,
+    /// Its allow list, for all tools.
+    pub allow: Vec<AllowEntry>,
 }

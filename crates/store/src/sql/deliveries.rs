@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::row::{SqlRow, first};
 use super::transaction::{SqlValue, Tx, json, json_text, name, params, truncated};
-use super::{leases, page, tasks};
+use super::{interests, leases, page, tasks};
 use crate::error::{Result, StoreError};
 use crate::model::{
     ClaimedTask, DeliveryDecision, DeliveryRecord, DeliveryState, DirectDelivery, HeldLease,
@@ -14,9 +14,16 @@ use crate::model::{
 /// Reads deliveries. What routing composed of an event is kept beside them, once for all who get it.
 macro_rules! select {
     () => {
-        "SELECT d.id, d.task_id, d.event_id, d.attempt, d.tool_namespace, d.tool, d.name, d.key, \
-         COALESCE(b.body, d.body), d.state, d.reason, d.turn_seq, d.created_at, d.settled_at \
-         FROM deliveries d LEFT JOIN bodies b ON b.id = d.body_id WHERE "
+        select!("")
+    };
+    ($first:literal) => {
+        concat!(
+            "SELECT ",
+            $first,
+            "d.id, d.task_id, d.event_id, d.attempt, d.tool_namespace, d.tool, d.name, d.key, \
+             COALESCE(b.body, d.body), d.state, d.reason, d.turn_seq, d.created_at, d.settled_at \
+             FROM deliveries d LEFT JOIN bodies b ON b.id = d.body_id WHERE "
+        )
     };
 }
 
@@ -372,15 +379,20 @@ pub(crate) async fn claim_tasks(
     let next = tx
         .query_each(
             concat!(
-                select!(),
+                select!("d.command, "),
                 "d.task_id = $1 AND d.state = 'pending' ORDER BY d.command DESC, d.id LIMIT 1"
             ),
             &each,
         )
         .await?;
+    let allowed = interests::allow_lists(tx, &each).await?;
     let mut claimed = Vec::with_capacity(leases.len());
-    for ((lease, task), next) in leases.into_iter().zip(found).zip(next) {
-        let next = first(next).map(read).transpose()?;
+    let rows = leases.into_iter().zip(found).zip(next).zip(allowed);
+    for (((lease, task), next), allow) in rows {
+        let (is_command, next) = match first(next) {
+            Some(mut row) => (row.flag()?, Some(read(row)?)),
+            None => (false, None),
+        };
         // Somebody may have done the work between the look and the lease.
         let has_work = match task.state {
             TaskState::Running => true,
@@ -391,7 +403,13 @@ pub(crate) async fn claim_tasks(
             leases::release(tx, &lease.held()).await?;
             continue;
         }
-        claimed.push(ClaimedTask { task, lease, next });
+        claimed.push(ClaimedTask {
+            task,
+            lease,
+            next,
+            is_command,
+            allow,
+        });
     }
     claimed.sort_by(|one, other| {
         (one.task.last_activity, &one.task.id).cmp(&(other.task.last_activity, &other.task.id))

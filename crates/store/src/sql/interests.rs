@@ -1,5 +1,6 @@
 //! Statements about interests and allow lists.
 
+use super::row::SqlRow;
 use super::transaction::{SqlValue, Tx, json, name, params, short};
 use crate::error::Result;
 use crate::model::{AllowEntry, Interest, InterestedTask, NewInterest, TaskState, ToolRef};
@@ -77,12 +78,25 @@ pub(crate) async fn allow(
 }
 
 pub(crate) async fn allow_list(tx: Tx<'_>, task: &str) -> Result<Vec<AllowEntry>> {
-    let rows = tx
-        .query(
+    let mut lists = allow_lists(tx, &[vec![task.into()]]).await?;
+    Ok(lists.pop().unwrap_or_default())
+}
+
+/// The allow list of each of these tasks.
+pub(crate) async fn allow_lists(
+    tx: Tx<'_>,
+    tasks: &[Vec<SqlValue<'_>>],
+) -> Result<Vec<Vec<AllowEntry>>> {
+    let lists = tx
+        .query_each(
             "SELECT tool_namespace, tool, name, value, sealed FROM allow_list WHERE task_id = $1 ORDER BY number",
-            &params![task],
+            tasks,
         )
         .await?;
+    lists.into_iter().map(allow_entries).collect()
+}
+
+fn allow_entries(rows: Vec<SqlRow>) -> Result<Vec<AllowEntry>> {
     rows.into_iter()
         .map(|mut row| {
             Ok(AllowEntry {

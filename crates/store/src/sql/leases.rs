@@ -119,19 +119,21 @@ pub(crate) async fn renew(
 
 /// Ends leases; those that have moved stay as they are.
 pub(crate) async fn release_each(tx: Tx<'_>, held: &[HeldLease]) -> Result<()> {
-    for held in held {
-        release(tx, held).await?;
-    }
+    let each = held.iter().map(|held| {
+        let fence = held.fence.into();
+        vec![held.kind.as_str().into(), (&held.name).into(), fence]
+    });
+    let each: Vec<Vec<SqlValue<'_>>> = each.collect();
+    tx.query_each(
+        "UPDATE leases SET owner = NULL, until = 0 WHERE kind = $1 AND name = $2 AND fence = $3",
+        &each,
+    )
+    .await?;
     Ok(())
 }
 
 pub(crate) async fn release(tx: Tx<'_>, held: &HeldLease) -> Result<()> {
-    tx.execute(
-        "UPDATE leases SET owner = NULL, until = 0 WHERE kind = $1 AND name = $2 AND fence = $3",
-        &params![held.kind.as_str(), &held.name, held.fence],
-    )
-    .await?;
-    Ok(())
+    release_each(tx, std::slice::from_ref(held)).await
 }
 
 pub(crate) async fn release_all(tx: Tx<'_>, owner: &str) -> Result<u64> {

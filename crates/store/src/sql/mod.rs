@@ -1,6 +1,9 @@
 //! The store as statements, which are the same for both databases.
 
+pub(crate) mod attempts;
 pub(crate) mod audit;
+pub(crate) mod campaign_work;
+pub(crate) mod campaigns;
 pub(crate) mod channels;
 pub(crate) mod deliveries;
 pub(crate) mod dialect;

@@ -42,7 +42,8 @@ pub(crate) async fn append(tx: Tx<'_>, append: &AppendTurns) -> Result<AppendedT
             concat!(
                 "UPDATE tasks SET next_seq = next_seq + $2, last_activity = {now}, ready_at = CASE WHEN ",
                 tasks::has_work!(),
-                " THEN {now} END WHERE id = $1 RETURNING next_seq, last_activity"
+                " THEN {now} END WHERE id = $1 \
+                 RETURNING next_seq, last_activity, CASE WHEN ready_at IS NULL THEN 0 ELSE 1 END"
             ),
             &params![&append.task, append.turns.len()],
         )
@@ -53,6 +54,7 @@ pub(crate) async fn append(tx: Tx<'_>, append: &AppendTurns) -> Result<AppendedT
     Ok(AppendedTurns {
         next_seq: row.int()?,
         at: row.int()?,
+        has_work: row.flag()?,
     })
 }
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Store, transaction};
 use crate::error::Result;
-use crate::model::{ApiKey, Millis, NewApiKey, SessionKind};
-use crate::sql::{keys, sessions};
+use crate::model::{ApiKey, AttemptQuota, Millis, NewApiKey, SessionKind};
+use crate::sql::{attempts, keys, sessions};
 
 impl Store {
     /// Stores a key of the API. `Conflict` if the id or the hash is known.
@@ -50,6 +50,21 @@ impl Store {
                 overlap_ms = overlap_ms
             ],
             |tx| keys::rotate(tx, id, (new_id, hash), *expires_at, *overlap_ms)
+        )
+    }
+
+    /// Takes one of the attempts that somebody has, in whichever process; how many milliseconds to wait if none is left.
+    pub async fn take_attempt(
+        &self,
+        kind: &str,
+        who: &str,
+        quota: AttemptQuota,
+    ) -> Result<Option<Millis>> {
+        transaction!(
+            self,
+            Write,
+            [kind = kind.to_owned(), who = who.to_owned(), quota = quota],
+            |tx| attempts::take(tx, kind, who, *quota)
         )
     }
 

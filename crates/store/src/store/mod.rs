@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod campaigns;
 mod events;
 mod leases;
 mod listening;
@@ -11,6 +12,7 @@ mod triggers;
 
 use std::sync::Arc;
 
+use crate::audit_scope::DueEntry;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::model::{Millis, Retention, StoreProgress, StoreStats, SweepReport};
@@ -88,8 +90,17 @@ impl Store {
         mode: TransactionMode,
         work: TransactionWork<T>,
     ) -> Result<T> {
+        let due = DueEntry::current().filter(|_| mode == TransactionMode::Write);
+        let work = match &due {
+            Some(due) => due.after(work),
+            None => work,
+        };
         let transaction = self.backend.run(mode, work);
-        self.timings.measured(mode, transaction).await
+        let outcome = self.timings.measured(mode, transaction).await;
+        if let (Ok(_), Some(due)) = (&outcome, due) {
+            due.written();
+        }
+        outcome
     }
 
     /// Removes what is old enough.

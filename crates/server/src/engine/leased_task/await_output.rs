@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proofhouse_agent::task::{HeldTools, TaskOutput};
+use proofhouse_wire::trace::TraceScope;
 
 use super::{Flow, LeasedTask};
 
@@ -20,6 +21,7 @@ impl LeasedTask<'_> {
     /// Waits for an answer, and meanwhile obeys what people want of the task.
     pub(super) async fn await_output(
         &mut self,
+        scope: TraceScope,
         answer: impl Future<Output = TaskOutput> + Send + 'static,
     ) -> Flow {
         let mut events = self.task.events();
@@ -35,7 +37,7 @@ impl LeasedTask<'_> {
             }
         };
         tokio::pin!(forward);
-        let mut answer = tokio::spawn(answer);
+        let mut answer = tokio::spawn(scope.run(answer));
         let mut waiting_since: Option<tokio::time::Instant> = None;
         let output = loop {
             self.decide();

@@ -121,7 +121,11 @@ impl LeasedTask<'_> {
                 self.listen();
                 let task = self.task.clone();
                 match done {
-                    Ok(()) => self.await_output(async move { task.resume().await }).await,
+                    Ok(()) => {
+                        let scope = self.scope(self.trace);
+                        let resumed = async move { task.resume().await };
+                        self.await_output(scope, resumed).await
+                    }
                     Err(_) => Flow::Stop,
                 }
             }

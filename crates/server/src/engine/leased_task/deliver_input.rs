@@ -4,11 +4,12 @@ use proofhouse_agent::task::{InputEvent, TaskInput};
 use proofhouse_store::Result;
 use proofhouse_store::model::{DeliveryRecord, EventRecord};
 use proofhouse_tools::receive::message::compose;
+use proofhouse_wire::trace::TraceParent;
 use serde_json::Value;
 
 use super::{Flow, LeasedTask};
 use crate::engine::manifests::ManifestSnapshot;
-use crate::engine::route;
+use crate::engine::{kept_trace, route};
 
 /// Why a delivery is no input.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +25,8 @@ enum NoInput {
 impl LeasedTask<'_> {
     /// Gives one delivery to the task.
     pub(super) async fn deliver_input(&mut self, delivery: DeliveryRecord) -> Flow {
-        let input = match self.input(&delivery).await {
-            Ok(Ok(input)) => input,
+        let (input, trace) = match self.input(&delivery).await {
+            Ok(Ok(found)) => found,
             Ok(Err(reason)) => {
                 return match self.discard_input(delivery.id, &reason.to_string()).await {
                     Ok(()) => Flow::Continue,
@@ -46,36 +47,41 @@ impl LeasedTask<'_> {
         // An interrupted task listens again once it does something.
         self.listen();
         let task = self.task.clone();
-        self.await_output(async move { task.send(input).await })
+        let scope = self.scope(trace);
+        self.await_output(scope, async move { task.send(input).await })
             .await
     }
 
-    /// The input that a delivery is, or why it is none.
+    /// The input that a delivery is and what it is for, or why it is none.
     async fn input(
         &self,
         delivery: &DeliveryRecord,
-    ) -> Result<std::result::Result<TaskInput, NoInput>> {
+    ) -> Result<std::result::Result<(TaskInput, Option<TraceParent>), NoInput>> {
         let said = delivery.body.get("message").and_then(Value::as_str);
         let message = said.map(str::to_owned);
         let Some(event) = delivery.event else {
             let parameters = delivery.body.get("parameters").and_then(Value::as_object);
-            return Ok(Ok(TaskInput {
+            let input = TaskInput {
                 message,
                 parameters: parameters.cloned().unwrap_or_default(),
                 delivery: Some(delivery.id.to_string()),
                 ..TaskInput::default()
-            }));
+            };
+            return Ok(Ok((input, kept_trace::of(&delivery.body))));
         };
         let detail = self.inner.store.event(event).await?;
         let snapshot = self.inner.manifests.current();
-        Ok(self
-            .event_input(&snapshot, delivery, &detail.event)
-            .map(|event| TaskInput {
+        let trace = kept_trace::of(&detail.event.headers);
+        let input = self.event_input(&snapshot, delivery, &detail.event);
+        Ok(input.map(|event| {
+            let input = TaskInput {
                 message,
                 event: Some(event),
                 delivery: Some(delivery.id.to_string()),
                 ..TaskInput::default()
-            }))
+            };
+            (input, trace)
+        }))
     }
 
     fn event_input(

@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use proofhouse_agent::task::{Decision, HeldTools, Task, TaskOutput};
 use proofhouse_store::Result;
-use proofhouse_store::model::{ClaimedTask, HeldLease, StateChange, TaskState};
+use proofhouse_store::model::{
+    ClaimedTask, DeliveryRecord, HeldLease, StateChange, TaskQueues, TaskState,
+};
+use proofhouse_wire::trace::{TraceParent, TraceScope};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
@@ -42,6 +45,10 @@ struct LeasedTask<'a> {
     interrupted: bool,
     /// The delivery that wants what is under way stopped, and the end of that.
     interrupting: Option<(i64, JoinHandle<TaskOutput>)>,
+    /// What it was begun for.
+    trace: Option<TraceParent>,
+    /// What it was claimed for, until that is given to it.
+    next: Option<DeliveryRecord>,
     slot: Option<OwnedSemaphorePermit>,
     /// Whether some of its events are pushed through channels of their own.
     has_push: bool,
@@ -144,13 +151,15 @@ impl LeasedTask<'_> {
             }
             self.listen();
             let task = self.task.clone();
-            if self.await_output(async move { task.resume().await }).await == Flow::Stop {
+            let scope = self.scope(self.trace);
+            let resumed = async move { task.resume().await };
+            if self.await_output(scope, resumed).await == Flow::Stop {
                 return;
             }
         }
         // What is pending when the process is about to stop is left to the next one.
         while !self.inner.stopping.is_cancelled() && !self.signal.let_go.is_cancelled() {
-            let queues = match self.inner.store.queues(&self.id, MAX_COMMANDS).await {
+            let queues = match self.queues().await {
                 Ok(queues) => queues,
                 Err(error) => {
                     return self
@@ -187,6 +196,33 @@ impl LeasedTask<'_> {
                 return;
             }
         }
+    }
+
+    /// What the task is to be given next. The store is only asked for what is not known: what the task was claimed for comes
+    /// with its lease, and the last turn was kept together with a look at what is pending. Whatever came later wakes the task
+    /// while it waits, or whoever claims it next.
+    async fn queues(&mut self) -> Result<TaskQueues> {
+        let is_drained = self.journal.take_drained();
+        match self.next.take() {
+            Some(input) => Ok(TaskQueues {
+                input: Some(input),
+                ..TaskQueues::default()
+            }),
+            None if is_drained => Ok(TaskQueues::default()),
+            None => self.inner.store.queues(&self.id, MAX_COMMANDS).await,
+        }
+    }
+
+    /// What the task does next is done for: a span of its own, in the trace of whoever asked for it. Its name and fields are
+    /// those of the conventions of OpenTelemetry for generative AI.
+    fn scope(&self, parent: Option<TraceParent>) -> TraceScope {
+        let (namespace, agent) = &self.agent;
+        let span = tracing::info_span!(
+            "task.input", otel.name = %format_args!("invoke_agent {agent}"),
+            gen_ai.operation.name = "invoke_agent", gen_ai.agent.name = %agent,
+            gen_ai.agent.id = %format_args!("{namespace}/{agent}"), gen_ai.conversation.id = %self.id
+        );
+        TraceScope::below(span, parent)
     }
 
     /// Opens the push channels that the task wants and does not have.

@@ -10,9 +10,9 @@ use proofhouse_wire::CancellationToken;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::LeasedTask;
-use crate::engine::EngineShared;
 use crate::engine::deliver::TaskSignal;
 use crate::engine::journal::StoreJournal;
+use crate::engine::{EngineShared, kept_trace};
 
 /// Turns that are read at once.
 const PAGE: usize = 500;
@@ -38,7 +38,9 @@ pub(super) async fn restore<'a>(
     signal: &'a TaskSignal,
     slot: Option<OwnedSemaphorePermit>,
 ) -> std::result::Result<LeasedTask<'a>, RestoreError> {
-    let (row, lease) = (claimed.task, claimed.lease);
+    let (row, lease, entries) = (claimed.task, claimed.lease, claimed.allow);
+    // A command is read with all others, which it may not be the first of.
+    let next = claimed.next.filter(|_| !claimed.is_command);
     let snapshot = inner.manifests.current();
     let Some(agent) = snapshot.agent(&row.agent_namespace, &row.agent_name) else {
         let (namespace, name) = (&row.agent_namespace, &row.agent_name);
@@ -48,21 +50,18 @@ pub(super) async fn restore<'a>(
     };
     let mut turns: Vec<Turn> = Vec::new();
     let mut from = 0;
-    loop {
+    // Of a task that has done nothing yet there is nothing to read.
+    while from < row.next_seq {
         let page = inner.store.turns(&row.id, from, PAGE).await?;
         let Some(last) = page.last() else {
             break;
         };
         from = last.seq + 1;
-        let is_last = page.len() < PAGE;
         for turn in page {
             let read = serde_json::from_value(turn.body);
             turns.push(read.map_err(|error| {
                 StoreError::Corrupt(format!("turn {} of {}: {error}", turn.seq, row.id))
             })?);
-        }
-        if is_last {
-            break;
         }
     }
     let tools: Vec<(String, ToolRef)> = agent
@@ -72,7 +71,6 @@ pub(super) async fn restore<'a>(
             Some((reference.clone(), snapshot.resolve(&agent, reference)?))
         })
         .collect();
-    let entries = inner.store.allow_list(&row.id).await?;
     let allowed: TaskAllowList = entries
         .into_iter()
         .flat_map(|entry| {
@@ -99,7 +97,7 @@ pub(super) async fn restore<'a>(
         held.clone(),
         from,
         tools,
-        Arc::clone(&inner.options.metrics),
+        Arc::clone(inner),
     ));
     let started_at = jiff::Timestamp::from_millisecond(row.created_at).unwrap_or_default();
     let options = TaskOptions {
@@ -132,6 +130,8 @@ pub(super) async fn restore<'a>(
         interrupted: row.state == TaskState::Interrupted,
         interrupting: None,
         has_push,
+        next,
+        trace: kept_trace::of(&row.origin),
         slot,
         snapshot,
     })

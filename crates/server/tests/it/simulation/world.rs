@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_manifest::{Bundle, Catalog};
-use proofhouse_server::engine::{Engine, EngineError, ManifestSource};
+use proofhouse_server::engine::{Engine, EngineError, ManifestSource, PutBackFault};
 use proofhouse_store::{SimulatedDatabase, Store};
 use proofhouse_tools::operator::{OperatorConfig, WebhookConfig};
 use tokio::task::JoinSet;
@@ -53,6 +53,8 @@ pub(super) struct SimWorld {
     database: Arc<SimulatedDatabase>,
     catalog: Catalog,
     webhooks: WebhookConfig,
+    /// A fault of old that all processes have.
+    put_back: Option<PutBackFault>,
     running: Mutex<Vec<RunningProcess>>,
     /// Engines whose processes are dead or stopped: they are not dropped, for a crash drops nothing.
     gone: Mutex<Vec<Arc<Engine>>>,
@@ -63,7 +65,7 @@ pub(super) struct SimWorld {
 }
 
 impl SimWorld {
-    pub(super) fn new(seed: u64) -> Arc<Self> {
+    pub(super) fn new(seed: u64, put_back: Option<PutBackFault>) -> Arc<Self> {
         let stage = SimStage::new(seed);
         let database = SimulatedDatabase::new().unwrap();
         let (bundle, _) = Bundle::read(&format!("{MANIFESTS}{ASKER}"));
@@ -79,6 +81,7 @@ impl SimWorld {
             database,
             catalog,
             webhooks: operator.webhooks,
+            put_back,
             running: Mutex::default(),
             gone: Mutex::default(),
             started: Mutex::new(0),
@@ -102,6 +105,7 @@ impl SimWorld {
         options.linger = Duration::from_millis(700);
         options.park = Duration::from_millis(1_500);
         options.workers = 4;
+        options.put_back = self.put_back;
         options.by_store_clock = true;
         options.webhooks = self.webhooks.clone();
         options.random = Arc::new(move |bytes| {

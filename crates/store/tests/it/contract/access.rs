@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use proofhouse_store::model::{EventFilter, NewApiKey, SessionKind, TaskFilter, ToolRef};
+use proofhouse_store::model::{
+    AttemptQuota, EventFilter, NewApiKey, SessionKind, TaskFilter, ToolRef,
+};
 use serde_json::json;
 
 use crate::contract::place::Place;
@@ -149,4 +151,31 @@ pub(crate) async fn lists_show_the_namespaces_asked_for(place: Arc<Place>) {
         "not found",
     );
     assert_eq!(store.event(shared).await.unwrap().deliveries.len(), 2);
+}
+
+pub(crate) async fn attempts_are_counted_for_all(place: Arc<Place>) {
+    let store = place.open().await;
+    let quota = AttemptQuota {
+        burst: 3,
+        period_ms: LONG,
+    };
+    let take = |who: &'static str| store.take_attempt("sign-in", who, quota);
+    for _ in 0..3 {
+        assert_eq!(take("a").await.unwrap(), None);
+    }
+    let wait = take("a").await.unwrap().unwrap();
+    assert!((1..=LONG).contains(&wait), "{wait}");
+    // Who is refused does not wait longer for it.
+    assert!(take("a").await.unwrap().unwrap() <= wait);
+    assert_eq!(take("b").await.unwrap(), None);
+    let at_once = AttemptQuota {
+        burst: 1,
+        period_ms: 1,
+    };
+    // What is over is forgotten.
+    for _ in 0..5 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        let taken = store.take_attempt("other", "a", at_once).await.unwrap();
+        assert_eq!(taken, None);
+    }
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use proofhouse_store::model::{AuditCheckpoint, AuditFilter, AuditHead, NewAuditEntry};
+use proofhouse_store::with_audit_entry;
 use serde_json::json;
 
 use crate::contract::place::Place;
-use crate::contract::support::{at_once, refused};
+use crate::contract::support::{at_once, refused, task};
 
 fn entry(number: usize, namespace: Option<&str>) -> NewAuditEntry {
     NewAuditEntry {
@@ -116,4 +117,32 @@ pub(crate) async fn a_checkpoint_takes_the_place_of_what_it_covers(place: Arc<Pl
         .unwrap();
     let next = store.append_audit(entry(6, None)).await.unwrap();
     assert!(next.follows(&last.hash));
+}
+
+/// An entry and what it is about are one transaction.
+pub(crate) async fn an_entry_is_written_with_its_deed_or_neither_is(place: Arc<Place>) {
+    let store = place.open().await;
+    // What is only read has none.
+    let (_, is_written) = with_audit_entry(entry(1, None), store.now()).await;
+    assert!(!is_written);
+    let begun = with_audit_entry(entry(2, None), async {
+        store.create_task(task("a")).await.unwrap();
+        // The next write is another matter.
+        store.health().await.unwrap();
+    });
+    assert!(begun.await.1);
+    // A deed that fails has none.
+    let (again, is_written) = with_audit_entry(entry(3, None), store.create_task(task("a"))).await;
+    assert!(again.is_err() && !is_written);
+    // An entry that cannot be written undoes the deed.
+    let odd = NewAuditEntry {
+        namespace: Some("x".repeat(10_000)),
+        entry: json!({}),
+    };
+    let (refused, is_written) = with_audit_entry(odd, store.create_task(task("b"))).await;
+    assert!(refused.is_err() && !is_written);
+    assert!(store.task("b").await.is_err());
+    let listed = store.audit(all()).await.unwrap();
+    let entries: Vec<&str> = listed.iter().map(|one| one.entry.as_str()).collect();
+    assert_eq!(entries, [entry(2, None).entry.to_string()]);
 }

@@ -7,6 +7,7 @@
 
 mod access;
 mod audit;
+mod campaigns;
 mod channels;
 mod deliveries;
 mod events;
@@ -114,10 +115,23 @@ contract! {
     access:
         a_rotated_key_overlaps_with_its_successor,
         sessions_end_and_are_taken_once,
-        lists_show_the_namespaces_asked_for;
+        lists_show_the_namespaces_asked_for,
+        attempts_are_counted_for_all;
     audit:
         the_audit_log_is_a_chain,
-        a_checkpoint_takes_the_place_of_what_it_covers;
+        a_checkpoint_takes_the_place_of_what_it_covers,
+        an_entry_is_written_with_its_deed_or_neither_is;
+    campaigns:
+        runs_are_handed_out_and_counted_once,
+        a_lost_run_is_handed_out_again,
+        probes_come_before_controls_and_controls_before_attacks,
+        caps_hold_for_all_workers,
+        requests_are_spread_and_slowed_for_all,
+        a_slow_run_is_made_twice_and_counted_once,
+        a_name_has_one_campaign_at_a_time,
+        money_is_capped_for_all_workers,
+        a_campaign_is_made_again_as_it_was_planned,
+        old_campaigns_are_removed_with_what_only_they_have;
     upkeep:
         what_is_old_is_swept,
         every_kind_ends,

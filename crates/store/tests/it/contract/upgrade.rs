@@ -44,7 +44,7 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     };
     place.sql(&rows).await;
     let store = place.open().await;
-    assert_eq!(place.schema_version().await, "5");
+    assert_eq!(place.schema_version().await, "8");
     // What was there is there, and what version 2 knows about it is true.
     let detail = store.event(1).await.unwrap();
     assert_eq!(
@@ -87,7 +87,7 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     // Opening it once more changes nothing.
     store.close().await;
     place.open().await.close().await;
-    assert_eq!(place.schema_version().await, "5");
+    assert_eq!(place.schema_version().await, "8");
 }
 
 pub(crate) async fn a_newer_schema_is_refused(place: Arc<Place>) {
@@ -98,12 +98,9 @@ pub(crate) async fn a_newer_schema_is_refused(place: Arc<Place>) {
         .sql("UPDATE meta SET value = '99' WHERE key = 'schema_version'")
         .await;
     let error = refused(place.try_open(None).await.map(|_| ()), "newer schema");
-    assert_eq!(
-        error,
-        StoreError::NewerSchema {
-            found: 99,
-            known: 5
-        }
+    assert!(
+        matches!(error, StoreError::NewerSchema { found: 99, known } if known < 99),
+        "{error:?}"
     );
     assert!(error.to_string().contains("newer program"), "{error}");
 }
@@ -137,7 +134,7 @@ pub(crate) async fn a_database_of_version_3_goes_on(place: Arc<Place>) {
     }
     assert_eq!(place.schema_version().await, "3");
     let store = place.open().await;
-    assert_eq!(place.schema_version().await, "5");
+    assert_eq!(place.schema_version().await, "8");
     for (id, state, turns) in [
         ("task-idle", TaskState::Idle, 4),
         ("task-waits", TaskState::Waiting, 3),

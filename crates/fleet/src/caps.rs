@@ -1,0 +1,223 @@
+//! What all workers of a campaign together may ask of a model, and what it may cost.
+
+use std::str::FromStr;
+
+use proofhouse_store::model::{LanePrice, NewLane};
+use proofhouse_tools::operator::ModelPrices;
+
+/// The lane of the models that judge and write content, which are no subject's.
+pub const JUDGES: &str = "judges";
+
+/// A run waits at most about this long for each of its requests, in seconds: where requests are capped, no more runs are under way
+/// than make that many.
+const LONGEST_WAIT: i64 = 10;
+
+/// Digits after the point of an amount of money: costs are counted in billionths.
+const DIGITS: usize = 9;
+
+/// A limit, for one model or for each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cap {
+    /// The model, such as `openai:gpt-5`; without one, every model.
+    pub model: Option<String>,
+    /// The most.
+    pub most: i64,
+}
+
+/// A text that is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write a number greater than 0, or MODEL=NUMBER")]
+pub struct CapError;
+
+/// The model that a limit is for, if it names one, and the limit.
+fn parts(text: &str) -> (Option<String>, &str) {
+    match text.rsplit_once('=') {
+        Some((model, number)) => (Some(model.to_owned()), number),
+        None => (None, text),
+    }
+}
+
+impl FromStr for Cap {
+    type Err = CapError;
+
+    /// ```
+    /// use proofhouse_fleet::caps::Cap;
+    ///
+    /// let cap: Cap = "openai:gpt-5=2000".parse()?;
+    /// assert_eq!((cap.model.as_deref(), cap.most), (Some("openai:gpt-5"), 2000));
+    /// assert!("0".parse::<Cap>().is_err());
+    /// # Ok::<(), proofhouse_fleet::caps::CapError>(())
+    /// ```
+    fn from_str(text: &str) -> Result<Self, CapError> {
+        let (model, number) = parts(text);
+        let most = number.replace('_', "").parse().ok();
+        let most = most.filter(|most| *most > 0_i64).ok_or(CapError)?;
+        Ok(Self { model, most })
+    }
+}
+
+/// A limit of money, for one model or for each, in billionths of the currency of the prices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CostCap(pub Cap);
+
+impl FromStr for CostCap {
+    type Err = CapError;
+
+    /// ```
+    /// use proofhouse_fleet::caps::CostCap;
+    ///
+    /// let cap: CostCap = "openai:gpt-5=12.5".parse()?;
+    /// assert_eq!(cap.0.most, 12_500_000_000);
+    /// assert!("0.0".parse::<CostCap>().is_err() && "-1".parse::<CostCap>().is_err());
+    /// # Ok::<(), proofhouse_fleet::caps::CapError>(())
+    /// ```
+    fn from_str(text: &str) -> Result<Self, CapError> {
+        let (model, amount) = parts(text);
+        let (whole, part) = amount.split_once('.').unwrap_or((amount, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if !is_number(whole) || !is_number(part) || part.len() > DIGITS || whole.len() > DIGITS {
+            return Err(CapError);
+        }
+        let most = format!("{whole}{part:0<DIGITS$}").parse().ok();
+        let most = most.filter(|most| *most > 0_i64).ok_or(CapError)?;
+        Ok(Self(Cap { model, most }))
+    }
+}
+
+/// Why caps cannot be kept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CapsError {
+    /// Nobody sees the requests.
+    #[error(
+        "the requests of {lane} cannot be counted, because Proofhouse does not send them; name the models that the cap is for, as MODEL=NUMBER"
+    )]
+    Uncounted {
+        /// Whose.
+        lane: String,
+    },
+    /// Nobody knows what it costs.
+    #[error(
+        "there is no price of {lane}; add the model to `prices` in the operator's file, and name that file with --prices"
+    )]
+    NoPrice {
+        /// Which model.
+        lane: String,
+    },
+}
+
+/// What all workers together may ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FleetCaps {
+    /// Tokens in all.
+    pub tokens: Vec<Cap>,
+    /// Runs at a time. A run asks its model one thing at a time.
+    pub concurrent: Vec<Cap>,
+    /// Requests in a minute.
+    pub requests_per_minute: Vec<Cap>,
+    /// What it may cost in all.
+    pub cost: Vec<CostCap>,
+    /// What tokens cost.
+    pub prices: ModelPrices,
+}
+
+/// The limit of a model. One for the model itself wins over one for all.
+fn most<'a>(caps: impl Iterator<Item = &'a Cap> + Clone, name: &str) -> Option<i64> {
+    let own = caps.clone().find(|cap| cap.model.as_deref() == Some(name));
+    let all = { caps }.find(|cap| cap.model.is_none());
+    own.or(all).map(|cap| cap.most)
+}
+
+impl FleetCaps {
+    /// What a model may be asked. Requests and money can be capped where its requests are seen.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a cap could not be kept.
+    pub fn lane(&self, name: &str, is_counted: bool) -> Result<NewLane, CapsError> {
+        let requests_per_minute = most(self.requests_per_minute.iter(), name);
+        let max_cost = most(self.cost.iter().map(|cap| &cap.0), name);
+        if !is_counted && (requests_per_minute.is_some() || max_cost.is_some()) {
+            return Err(CapsError::Uncounted {
+                lane: name.to_owned(),
+            });
+        }
+        let price = self.price(name);
+        if max_cost.is_some() && price.is_none() {
+            return Err(CapsError::NoPrice {
+                lane: name.to_owned(),
+            });
+        }
+        let by_requests =
+            requests_per_minute.map(|most| (most.saturating_mul(LONGEST_WAIT) / 60).max(1));
+        let concurrent = most(self.concurrent.iter(), name);
+        Ok(NewLane {
+            name: name.to_owned(),
+            max_tokens: most(self.tokens.iter(), name),
+            max_concurrent: concurrent.into_iter().chain(by_requests).min(),
+            requests_per_minute,
+            max_cost,
+            price,
+        })
+    }
+
+    /// What the models that judge may be asked. What they cost is not told, so it is not capped.
+    #[must_use]
+    pub fn judges(&self) -> NewLane {
+        NewLane {
+            name: JUDGES.to_owned(),
+            requests_per_minute: most(self.requests_per_minute.iter(), JUDGES),
+            ..NewLane::default()
+        }
+    }
+
+    /// What the tokens of a model cost, by the name that it has at its provider.
+    fn price(&self, lane: &str) -> Option<LanePrice> {
+        let (_, model) = lane.split_once(':')?;
+        let (input, output) = self.prices.per_token(model)?;
+        Some(LanePrice {
+            input: i64::try_from(input).ok()?,
+            output: i64::try_from(output).ok()?,
+            currency: self.prices.currency().to_owned(),
+        })
+    }
+
+    /// Models that a limit names and no subject has.
+    pub fn unused<'a>(&'a self, lanes: &'a [NewLane]) -> impl Iterator<Item = &'a str> {
+        let all = [&self.tokens, &self.concurrent, &self.requests_per_minute];
+        let all = all.into_iter().flatten();
+        let all = all.chain(self.cost.iter().map(|cap| &cap.0));
+        let named = all.filter_map(|cap| cap.model.as_deref());
+        named.filter(|model| !lanes.iter().any(|lane| lane.name == *model))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caps_that_cannot_be_kept_are_refused() {
+        let caps = FleetCaps {
+            requests_per_minute: vec!["600".parse().unwrap()],
+            concurrent: vec!["openai:big=5".parse().unwrap()],
+            ..FleetCaps::default()
+        };
+        let lane = caps.lane("openai:small", true).unwrap();
+        assert_eq!(
+            (lane.requests_per_minute, lane.max_concurrent),
+            (Some(600), Some(100))
+        );
+        let lane = caps.lane("openai:big", true).unwrap();
+        assert_eq!(lane.max_concurrent, Some(5));
+        let refused = caps.lane("subject:shop", false).unwrap_err();
+        assert!(matches!(refused, CapsError::Uncounted { .. }), "{refused}");
+        let caps = FleetCaps {
+            cost: vec!["openai:gpt-5=3".parse().unwrap()],
+            ..FleetCaps::default()
+        };
+        let refused = caps.lane("openai:gpt-5", true).unwrap_err();
+        assert!(matches!(refused, CapsError::NoPrice { .. }), "{refused}");
+        assert!(caps.lane("openai:other", true).is_ok());
+        assert!(caps.lane("subject:shop", false).is_ok());
+    }
+}

@@ -1,0 +1,201 @@
+//! Joins a campaign: reads its plan from the store, refuses what this program cannot do, and makes its documents and subjects again.
+
+use std::sync::Arc;
+
+use proofhouse_campaign::archive::KeptDocument;
+use proofhouse_campaign::document::CampaignDocument;
+use proofhouse_campaign::engine::CampaignSettings;
+use proofhouse_campaign::run_maker::RunMaker;
+use proofhouse_oatf::{GenerationProvider, SemanticEvaluator};
+use proofhouse_store::Store;
+use proofhouse_store::model::{CampaignRow, CampaignState};
+use proofhouse_subjects::{OpenContext, Subject, open};
+use proofhouse_wire::gate::{LateGate, RequestGate};
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+
+use crate::FleetError;
+use crate::caps::JUDGES;
+use crate::digest::sha256;
+use crate::gate::{LaneGate, RemoteGate};
+use crate::name::shown;
+use crate::plan::{FORMAT, StoredPlan, WorkerNeed};
+use crate::subject::StoredSubject;
+
+/// What a worker brings along.
+#[derive(Clone, Default)]
+pub struct WorkerTools {
+    /// Judges semantic indicators.
+    pub semantic: Option<Arc<dyn SemanticEvaluator>>,
+    /// Answers `synthesize` blocks.
+    pub generation: Option<Arc<dyn GenerationProvider>>,
+    /// What the requests of both go through.
+    pub judge_gate: LateGate,
+    /// Whether traces are kept.
+    pub keeps_traces: bool,
+    /// The version of this program.
+    pub program: String,
+}
+
+/// A campaign that can be worked on.
+pub struct JoinedCampaign {
+    /// The campaign.
+    pub campaign: CampaignRow,
+    /// Its plan.
+    pub plan: StoredPlan,
+    /// Makes its runs.
+    pub maker: RunMaker,
+    /// Where traces are until they are put away, and the manifests of subjects. It goes away with this.
+    pub directory: TempDir,
+}
+
+/// Reads the plan of a campaign. A program that does not know its form refuses it.
+///
+/// # Errors
+///
+/// Returns an error when the plan is not there, is damaged, or was written by a program that knows more.
+pub async fn read_plan(
+    store: &Store,
+    campaign: &CampaignRow,
+    program: &str,
+) -> Result<StoredPlan, FleetError> {
+    let refused = |needs: String| FleetError::Refused {
+        campaign: shown(campaign),
+        program: campaign.program.clone(),
+        needs,
+        own: program.to_owned(),
+        advice: "use the version that planned it",
+    };
+    if campaign.format != FORMAT {
+        return Err(refused(format!("plan format {}", campaign.format)));
+    }
+    let text = verified(store, &campaign.plan, "the plan").await?;
+    serde_json::from_slice(&text).map_err(|error| {
+        if campaign.program == program {
+            FleetError::Damaged {
+                what: "the plan".to_owned(),
+                reason: error.to_string(),
+            }
+        } else {
+            refused(format!("what this version cannot read ({error})"))
+        }
+    })
+}
+
+/// A text of the store, which is what its digest says.
+async fn verified(store: &Store, digest: &str, what: &str) -> Result<Vec<u8>, FleetError> {
+    let text = store.campaign_blob(digest).await?;
+    let is = sha256(&text);
+    if is == digest {
+        Ok(text)
+    } else {
+        Err(FleetError::Damaged {
+            what: what.to_owned(),
+            reason: format!("its digest is {is}, not {digest}"),
+        })
+    }
+}
+
+async fn kept<T: DeserializeOwned>(
+    store: &Store,
+    digest: &str,
+    what: &str,
+) -> Result<T, FleetError> {
+    let text = verified(store, digest, what).await?;
+    serde_json::from_slice(&text).map_err(|error| FleetError::Damaged {
+        what: what.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+impl JoinedCampaign {
+    /// Joins a campaign: its subjects are opened as the store describes them, with secrets from the environment of `opening`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when this program cannot do what the campaign needs, and says what that is.
+    pub async fn new(
+        store: &Arc<Store>,
+        campaign: CampaignRow,
+        tools: WorkerTools,
+        opening: &OpenContext<'_>,
+    ) -> Result<Self, FleetError> {
+        if campaign.state == CampaignState::Planning {
+            return Err(FleetError::StillPlanned(shown(&campaign)));
+        }
+        let plan = read_plan(store, &campaign, &tools.program).await?;
+        for need in &plan.needs {
+            let is_there = match need {
+                WorkerNeed::Semantic => tools.semantic.is_some(),
+                WorkerNeed::Generation => tools.generation.is_some(),
+            };
+            if !is_there {
+                return Err(FleetError::Refused {
+                    campaign: shown(&campaign),
+                    program: campaign.program.clone(),
+                    needs: need.about().to_owned(),
+                    own: tools.program.clone(),
+                    advice: "give this worker the same model flags as the command that planned it",
+                });
+            }
+        }
+        let directory = tempfile::Builder::new()
+            .prefix("proofhouse-worker-")
+            .tempdir()
+            .map_err(FleetError::Directory)?;
+        let lanes = store.campaign_lanes(campaign.id).await?;
+        let gate = |name: &str| {
+            let lane = lanes.iter().find(|lane| lane.name == name)?;
+            Some(LaneGate::new(store, campaign.id, lane))
+        };
+        if let Some(gate) = gate(JUDGES) {
+            let runtime = Handle::current();
+            tools.judge_gate.set(Arc::new(RemoteGate { gate, runtime }));
+        }
+        let mut subjects: Vec<Arc<dyn Subject>> = Vec::new();
+        for (number, (digest, info)) in plan.subjects.iter().zip(&plan.subject_infos).enumerate() {
+            let stored: StoredSubject = kept(store, digest, "a subject").await?;
+            let place = directory.path().join(format!("subject-{number}"));
+            std::fs::create_dir_all(&place).map_err(FleetError::Directory)?;
+            let spec =
+                stored
+                    .open(&opening.environment, &place)
+                    .map_err(|error| FleetError::Subject {
+                        name: info.name.clone(),
+                        error,
+                    })?;
+            let gate = gate(&stored.lane(&info.name));
+            let opening = OpenContext {
+                environment: Arc::clone(&opening.environment),
+                notify: opening.notify,
+                gate: gate.map(|gate| Arc::new(gate) as Arc<dyn RequestGate>),
+            };
+            let opened = open(&spec, &opening).map_err(|error| FleetError::OpenSubject {
+                name: info.name.clone(),
+                error: Box::new(error),
+            })?;
+            subjects.push(opened);
+        }
+        let mut documents: Vec<CampaignDocument> = Vec::new();
+        for digest in &plan.documents {
+            let stored: KeptDocument = kept(store, digest, "a document").await?;
+            documents.push(stored.open()?);
+        }
+        let settings = CampaignSettings {
+            semantic: tools.semantic,
+            generation: tools.generation,
+            probes: !plan.probes.is_empty(),
+            directory: tools.keeps_traces.then(|| directory.path().to_owned()),
+            ..CampaignSettings::default()
+        };
+        let maker = RunMaker::new(documents, subjects, settings, plan.seed)
+            .map_err(FleetError::Directory)?;
+        Ok(Self {
+            campaign,
+            plan,
+            maker,
+            directory,
+        })
+    }
+}

@@ -1,0 +1,12 @@
+//! Campaigns in a store, worked off by several workers.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests may, like the tests themselves"
+)]
+
+mod caps;
+mod grants;
+mod support;
+mod work;

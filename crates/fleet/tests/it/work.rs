@@ -1,0 +1,181 @@
+//! Several workers come to what one process comes to.
+
+use std::sync::Arc;
+
+use proofhouse_campaign::engine::{CampaignSettings, execute};
+use proofhouse_campaign::plan::Plan;
+use proofhouse_campaign::result::SubjectInfo;
+use proofhouse_fleet::FleetError;
+use proofhouse_fleet::listing::{CampaignOverview, trend_lines};
+use proofhouse_fleet::plan::WorkerNeed;
+use proofhouse_fleet::traces::TraceStore;
+use proofhouse_fleet::worker::WorkerEnd;
+use proofhouse_fleet::{report, trend};
+use proofhouse_store::model::{CampaignState, NewCampaign};
+use proofhouse_store::{SqliteOptions, Store};
+use proofhouse_wire::CancellationToken;
+
+use crate::support::{
+    PROGRAM, documents, environment, outcomes, planned, settings, subjects, worker,
+};
+
+async fn store() -> (tempfile::TempDir, Arc<Store>) {
+    let directory = tempfile::tempdir().unwrap();
+    let options = SqliteOptions::file(directory.path().join("store.db"));
+    (
+        directory,
+        Arc::new(Store::open_sqlite(options).await.unwrap()),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_workers_come_to_what_one_process_comes_to() {
+    let (directory, store) = store().await;
+    let subjects = subjects();
+    let infos: Vec<SubjectInfo> = subjects.iter().map(|one| one.info()).collect();
+    let plan = Plan::new(documents(), &infos, 2, 7).unwrap();
+    let (plan, _) = plan.meetable(&subjects).unwrap();
+    let cancel = CancellationToken::new();
+    let alone = execute(
+        &plan,
+        &subjects,
+        CampaignSettings::default(),
+        Vec::new(),
+        PROGRAM,
+        &|_| {},
+        &cancel,
+    )
+    .await;
+    let place = directory.path().join("traces");
+    let traces = TraceStore::open(place.to_str().unwrap(), &environment()).unwrap();
+    let mut wanted = settings("two");
+    wanted.traces = Some(place.to_str().unwrap().to_owned());
+    let campaign = planned(&store, wanted).await;
+    assert_eq!(campaign.state, CampaignState::Running);
+    let (one, other) = tokio::join!(
+        worker(&store, "one", &campaign, Some(traces.clone())),
+        worker(&store, "other", &campaign, Some(traces.clone())),
+    );
+    let over = WorkerEnd::Over(CampaignState::Finished);
+    assert_eq!((one.unwrap(), other.unwrap()), (over, over));
+    let campaign = store.campaign(campaign.id).await.unwrap();
+    let mut stored = report::read(&store, &campaign, PROGRAM).await.unwrap();
+    assert_eq!(outcomes(&stored.result.runs), outcomes(&alone.runs));
+    assert!(stored.result.complete);
+    assert_eq!(stored.result.probes.len(), alone.probes.len());
+    let documents = stored.result.documents.iter().map(|one| &one.digest);
+    let digests = alone.documents.iter().map(|one| &one.digest);
+    assert!(documents.eq(digests));
+    // The counts of the store are those of the records.
+    let overview = CampaignOverview::read(&store, campaign.clone())
+        .await
+        .unwrap();
+    let counted: i64 = overview.counts.iter().map(|count| count.runs).sum();
+    assert_eq!(counted, campaign.total);
+    let text = overview.lines().join("\n");
+    assert!(
+        text.contains("finished") && text.contains("worker     one"),
+        "{text}"
+    );
+    // Every trace comes back as it was recorded.
+    let out = directory.path().join("out");
+    let lost = stored.fetch_traces(&traces, &out).await.unwrap();
+    assert!(lost.is_empty(), "{lost:?}");
+    let runs = stored.result.runs.iter();
+    assert!(runs.clone().all(|run| run.trace.is_some()));
+    let read = proofhouse_campaign::replay::traces(&stored.result, &out);
+    assert_eq!(read.len(), runs.len());
+    assert!(read.values().all(|messages| !messages.is_empty()));
+    let points = trend::read(&store, "two", None, PROGRAM).await.unwrap();
+    let text = trend_lines(&points).join("\n");
+    assert!(text.contains("sim:gullible, all categories"), "{text}");
+    // The store holds the texts, so the same campaign can be made again.
+    let again = planned(&store, settings("two")).await;
+    assert_eq!((again.number, again.plan == campaign.plan), (2, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_refuses_what_it_cannot_do_and_says_so() {
+    let (_directory, store) = store().await;
+    let mut wanted = settings("needs");
+    wanted.needs = vec![WorkerNeed::Semantic];
+    let campaign = planned(&store, wanted).await;
+    let refused = worker(&store, "bare", &campaign, None).await.unwrap_err();
+    assert!(matches!(refused, FleetError::Refused { .. }), "{refused}");
+    let workers = store.campaign_workers(campaign.id).await.unwrap();
+    let remark = workers[0].remark.clone().unwrap();
+    assert!(
+        remark.contains("a model for semantic indicators"),
+        "{remark}"
+    );
+    // A plan of a later version is not guessed at.
+    let later = store
+        .plan_campaign(NewCampaign {
+            name: "later".to_owned(),
+            format: 99,
+            program: "9.0".to_owned(),
+            plan: campaign.plan.clone(),
+            traces: None,
+            namespace: String::new(),
+            lanes: Vec::new(),
+            blobs: Vec::new(),
+        })
+        .await
+        .unwrap();
+    store.begin_campaign(later.id, 0).await.unwrap();
+    let refused = worker(&store, "old", &later, None).await.unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("9.0") && text.contains("plan format 99"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_takes_three_workers_with_it_is_an_error() {
+    let (_directory, store) = store().await;
+    let mut wanted = settings("deadly");
+    wanted.probes = false;
+    wanted.repeats = 1;
+    let campaign = planned(&store, wanted).await;
+    for _ in 0..3 {
+        let claim = proofhouse_store::model::RunClaim {
+            campaign: campaign.id,
+            owner: "dies".to_owned(),
+            lease_ms: 0,
+            limit: 1,
+        };
+        let handed = store.claim_runs(claim).await.unwrap();
+        assert_eq!(handed[0].place, 0);
+        assert_eq!(store.take_back_runs(campaign.id, 0).await.unwrap(), 1);
+    }
+    let end = worker(&store, "lives", &campaign, None).await.unwrap();
+    assert_eq!(end, WorkerEnd::Over(CampaignState::Finished));
+    let campaign = store.campaign(campaign.id).await.unwrap();
+    let stored = report::read(&store, &campaign, PROGRAM).await.unwrap();
+    let first = &stored.result.runs[0];
+    assert!(first.has_failed(), "{first:?}");
+    let why = first.error.as_deref().unwrap();
+    assert!(why.contains("3 workers were lost"), "{why}");
+    let failed = stored.result.runs.iter().filter(|run| run.has_failed());
+    assert_eq!(failed.count(), 1);
+}
+
+#[tokio::test]
+async fn planning_again_joins_and_another_plan_is_refused() {
+    let (_directory, store) = store().await;
+    let first = planned(&store, settings("same")).await;
+    let again = planned(&store, settings("same")).await;
+    assert_eq!(first.id, again.id);
+    let other = proofhouse_fleet::plan::PlannedCampaign::new(
+        documents(),
+        &crate::support::specs(),
+        &subjects(),
+        proofhouse_fleet::plan::PlanSettings {
+            seed: 8,
+            ..settings("same")
+        },
+    );
+    let refused = other.unwrap().write(&store).await.unwrap_err();
+    assert!(refused.is_usage(), "{refused}");
+}

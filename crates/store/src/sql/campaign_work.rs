@@ -1,0 +1,622 @@
+//! Statements that hand out the runs of campaigns and count what comes of them, each once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::page;
+use super::row::{SqlRow, first};
+use super::transaction::{SqlValue, Tx, name, not_too_long, params, short};
+use crate::error::{Result, StoreError};
+use crate::model::limits::MAX_BATCH;
+use crate::model::{
+    CampaignState, ClaimedRun, FinishedRun, LanePrice, LaneRow, Millis, PlannedKind, RequestPermit,
+    RunClaim, RunCounted,
+};
+
+/// What a run is that was handed out.
+macro_rules! claimed_columns {
+    () => {
+        "place, kind, document, subject, repeat, fence, losses, retries"
+    };
+}
+
+/// What handing out a run does to it.
+macro_rules! hand_out {
+    () => {
+        " UPDATE campaign_runs SET state = 'running', owner = $2, until = {now} + $3, started_at = {now}, \
+         fence = fence + second_fence + 1, second_owner = NULL, second_fence = 0 \
+         WHERE campaign_id = $1 AND place IN (SELECT place FROM next) RETURNING "
+    };
+}
+
+fn claimed(mut row: SqlRow) -> Result<ClaimedRun> {
+    Ok(ClaimedRun {
+        place: row.int()?,
+        kind: row.word(PlannedKind::from_word)?,
+        document: row.int()?,
+        subject: row.int()?,
+        repeat: row.int()?,
+        fence: row.int()?,
+        losses: row.int()?,
+        retries: row.int()?,
+    })
+}
+
+/// Hands out the next runs, in the order of the plan, as far as their models may be asked. Nothing once the campaign is over.
+pub(crate) async fn claim(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<ClaimedRun>> {
+    let owner = name("the worker", &claim.owner)?;
+    let limit = page(claim.limit);
+    // A campaign that ends waits for whoever is being handed something, and the other way round.
+    let running = tx
+        .query(
+            "SELECT 1 FROM campaigns WHERE id = $1 AND state = 'running'",
+            &params![claim.campaign],
+        )
+        .await?;
+    if running.is_empty() || limit == 0 {
+        return Ok(Vec::new());
+    }
+    let rows = tx
+        .query(
+            concat!(
+                "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
+                 AND r.state = 'waiting' AND r.gate = 'open' AND r.due_at <= {now} AND NOT EXISTS (SELECT 1 \
+                 FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
+                 AND (l.max_concurrent IS NOT NULL OR l.slow_until > {now} OR l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost)) \
+                 ORDER BY r.place LIMIT $4 {skip_locked r})",
+                hand_out!(),
+                claimed_columns!()
+            ),
+            &params![claim.campaign, owner, claim.lease_ms, limit],
+        )
+        .await?;
+    let mut handed = rows.into_iter().map(claimed).collect::<Result<Vec<_>>>()?;
+    if handed.len() < limit {
+        claim_counted(tx, claim, limit, &mut handed).await?;
+    }
+    handed.sort_by_key(|run| run.place);
+    Ok(handed)
+}
+
+/// Hands out runs of models that only so many may ask at a time. Who asks for them waits for the others who do.
+async fn claim_counted(
+    tx: Tx<'_>,
+    claim: &RunClaim,
+    limit: usize,
+    handed: &mut Vec<ClaimedRun>,
+) -> Result<()> {
+    let lanes = tx
+        .query(
+            "SELECT l.lane, l.max_concurrent FROM campaign_lanes l WHERE l.campaign_id = $1 \
+             AND l.max_concurrent IS NOT NULL AND l.slow_until <= {now} \
+             AND (l.max_tokens IS NULL OR l.used_tokens < l.max_tokens) \
+             AND (l.max_cost IS NULL OR l.used_cost < l.max_cost) ORDER BY l.lane {lock}",
+            &params![claim.campaign],
+        )
+        .await?;
+    for mut row in lanes {
+        let (lane, most) = (row.int()?, row.int()?);
+        let busy = tx
+            .query(
+                "SELECT COUNT(*) + SUM(CASE WHEN second_fence > 0 THEN 1 ELSE 0 END) FROM campaign_runs \
+                 WHERE campaign_id = $1 AND state = 'running' AND lane = $2",
+                &params![claim.campaign, lane],
+            )
+            .await?;
+        let busy = first(busy).map(|mut row| row.int_or_null()).transpose()?;
+        let free = most.saturating_sub(busy.flatten().unwrap_or(0));
+        let left = limit.saturating_sub(handed.len());
+        let free = usize::try_from(free).unwrap_or(0).min(left);
+        if free == 0 {
+            continue;
+        }
+        let rows = tx
+            .query(
+                concat!(
+                    "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
+                     AND r.state = 'waiting' AND r.gate = 'open' AND r.due_at <= {now} AND r.lane = $5 \
+                     ORDER BY r.place LIMIT $4 {skip_locked r})",
+                    hand_out!(),
+                    claimed_columns!()
+                ),
+                &params![claim.campaign, &claim.owner, claim.lease_ms, free, lane],
+            )
+            .await?;
+        for row in rows {
+            handed.push(claimed(row)?);
+        }
+    }
+    Ok(())
+}
+
+/// Hands out a run a second time that somebody has had for this long, when nothing else is left. The first of the two who is done
+/// counts.
+pub(crate) async fn steal(
+    tx: Tx<'_>,
+    claim: &RunClaim,
+    slower_than_ms: Millis,
+) -> Result<Option<ClaimedRun>> {
+    let rows = tx
+        .query(
+            concat!(
+                "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r JOIN campaigns c ON c.id = r.campaign_id \
+                 WHERE r.campaign_id = $1 AND c.state = 'running' AND r.state = 'running' AND r.owner <> $2 \
+                 AND r.second_fence = 0 AND r.until > {now} AND r.started_at <= {now} - $3 \
+                 AND NOT EXISTS (SELECT 1 FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
+                 AND (l.max_concurrent IS NOT NULL OR l.slow_until > {now} OR l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost)) \
+                 ORDER BY r.started_at, r.place LIMIT 1 {skip_locked r}) \
+                 UPDATE campaign_runs SET second_owner = $2, second_fence = 1 \
+                 WHERE campaign_id = $1 AND place IN (SELECT place FROM next) RETURNING ",
+                "place, kind, document, subject, repeat, fence + second_fence, losses, retries"
+            ),
+            &params![claim.campaign, name("the worker", &claim.owner)?, slower_than_ms.max(0)],
+        )
+        .await?;
+    first(rows).map(claimed).transpose()
+}
+
+/// Says that a worker is still there. Gives the runs that are still its own.
+pub(crate) async fn renew(
+    tx: Tx<'_>,
+    campaign: i64,
+    owner: &str,
+    lease_ms: Millis,
+) -> Result<Vec<(i64, i64)>> {
+    let rows = tx
+        .query(
+            "UPDATE campaign_runs SET until = {now} + $3 WHERE campaign_id = $1 AND state = 'running' AND owner = $2 \
+             RETURNING place, fence",
+            &params![campaign, owner, lease_ms],
+        )
+        .await?;
+    tx.execute(
+        "UPDATE campaign_workers SET seen_at = {now} WHERE campaign_id = $1 AND owner = $2",
+        &params![campaign, owner],
+    )
+    .await?;
+    let second = tx
+        .query(
+            "SELECT place, fence + second_fence FROM campaign_runs WHERE campaign_id = $1 AND state = 'running' \
+             AND second_owner = $2",
+            &params![campaign, owner],
+        )
+        .await?;
+    let read = |mut row: SqlRow| Ok((row.int()?, row.int()?));
+    rows.into_iter().chain(second).map(read).collect()
+}
+
+/// Takes runs back from workers that were silent for too long. Returns how many are waiting again.
+pub(crate) async fn take_back(tx: Tx<'_>, campaign: i64, lease_ms: Millis) -> Result<u64> {
+    // Whoever has it a second time becomes the first.
+    tx.execute(
+        "WITH lost AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
+         AND r.state = 'running' AND r.until <= {now} AND r.second_fence > 0 LIMIT 1000 {skip_locked r}) \
+         UPDATE campaign_runs SET owner = second_owner, until = {now} + $2, losses = losses + 1, \
+         fence = fence + second_fence, second_owner = NULL, second_fence = 0 \
+         WHERE campaign_id = $1 AND place IN (SELECT place FROM lost)",
+        &params![campaign, lease_ms],
+    )
+    .await?;
+    tx.execute(
+        "WITH lost AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
+         AND r.state = 'running' AND r.until <= {now} AND r.second_fence = 0 LIMIT 1000 {skip_locked r}) \
+         UPDATE campaign_runs SET state = 'waiting', owner = NULL, losses = losses + 1 \
+         WHERE campaign_id = $1 AND place IN (SELECT place FROM lost)",
+        &params![campaign],
+    )
+    .await
+}
+
+/// Puts back what a worker has not done, when it leaves.
+pub(crate) async fn release(tx: Tx<'_>, campaign: i64, owner: &str) -> Result<u64> {
+    tx.execute(
+        "UPDATE campaign_runs SET second_owner = NULL, second_fence = 0, fence = fence + second_fence \
+         WHERE campaign_id = $1 AND state = 'running' AND second_owner = $2",
+        &params![campaign, owner],
+    )
+    .await?;
+    tx.execute(
+        "UPDATE campaign_runs SET state = 'waiting', owner = NULL, fence = fence + second_fence, \
+         second_owner = NULL, second_fence = 0 WHERE campaign_id = $1 AND state = 'running' AND owner = $2",
+        &params![campaign, owner],
+    )
+    .await
+}
+
+/// Puts a run back that came to nothing, to be made again after a while. `false` when it is somebody else's by now.
+pub(crate) async fn put_back(
+    tx: Tx<'_>,
+    campaign: i64,
+    (place, fence): (i64, i64),
+    due_in_ms: Millis,
+) -> Result<bool> {
+    let changed = tx
+        .execute(
+            "UPDATE campaign_runs SET state = 'waiting', owner = NULL, retries = retries + 1, due_at = {now} + $4, \
+             fence = fence + second_fence, second_owner = NULL, second_fence = 0 \
+             WHERE campaign_id = $1 AND place = $2 AND state = 'running' AND fence = $3",
+            &params![campaign, place, fence, due_in_ms.max(0)],
+        )
+        .await?;
+    Ok(changed > 0)
+}
+
+/// What a run that was just finished was for, and which lane it counts against.
+struct SettledRun {
+    kind: PlannedKind,
+    document: i64,
+    subject: i64,
+    lane: i64,
+}
+
+/// Counts what came of runs, each once: the results, the counts, the tokens and what is opened by them are one transaction.
+pub(crate) async fn finish(
+    tx: Tx<'_>,
+    campaign: i64,
+    finished: &[FinishedRun],
+) -> Result<Vec<RunCounted>> {
+    if finished.len() > MAX_BATCH {
+        return Err(StoreError::TooLarge {
+            what: "a batch of finished runs".to_owned(),
+            size: finished.len(),
+            limit: MAX_BATCH,
+        });
+    }
+    let mut order: Vec<usize> = (0..finished.len()).collect();
+    // Everybody locks in the same order.
+    order.sort_by_key(|index| finished[*index].place);
+    let mut each = Vec::with_capacity(finished.len());
+    for index in &order {
+        let run = &finished[*index];
+        not_too_long("the record of a run", &run.record)?;
+        short("the outcome", &run.outcome)?;
+        short("the reason", &run.reason)?;
+        each.push(params![campaign, run.place, run.fence].to_vec());
+    }
+    let settled = tx
+        .query_each(
+            "UPDATE campaign_runs SET state = 'done', owner = NULL, second_owner = NULL \
+             WHERE campaign_id = $1 AND place = $2 AND state = 'running' \
+             AND ($3 = fence OR (second_fence > 0 AND $3 = fence + second_fence)) \
+             RETURNING kind, document, subject, lane",
+            &each,
+        )
+        .await?;
+    let mut counted = vec![RunCounted::Fenced; finished.len()];
+    let mut done: Vec<(usize, SettledRun)> = Vec::new();
+    for (index, rows) in order.iter().zip(settled) {
+        if let Some(mut row) = first(rows) {
+            counted[*index] = RunCounted::Now;
+            let settled = SettledRun {
+                kind: row.word(PlannedKind::from_word)?,
+                document: row.int()?,
+                subject: row.int()?,
+                lane: row.int()?,
+            };
+            done.push((*index, settled));
+        } else {
+            let run = &finished[*index];
+            let there = tx
+                .query(
+                    "SELECT 1 FROM campaign_results WHERE campaign_id = $1 AND place = $2 AND fence = $3",
+                    &params![campaign, run.place, run.fence],
+                )
+                .await?;
+            if !there.is_empty() {
+                counted[*index] = RunCounted::Before;
+            }
+        }
+    }
+    write_results(tx, campaign, finished, &done).await?;
+    open_gates(tx, campaign, &done).await?;
+    count(tx, campaign, finished, &done).await?;
+    if done.iter().any(|(index, _)| finished[*index].stops) {
+        super::campaigns::end(
+            tx,
+            campaign,
+            CampaignState::Stopped,
+            Some("an attack got through, and the campaign was to stop then"),
+        )
+        .await?;
+    }
+    Ok(counted)
+}
+
+async fn write_results(
+    tx: Tx<'_>,
+    campaign: i64,
+    finished: &[FinishedRun],
+    done: &[(usize, SettledRun)],
+) -> Result<()> {
+    let rows: Vec<Vec<SqlValue<'_>>> = done
+        .iter()
+        .map(|(index, _)| {
+            let run = &finished[*index];
+            vec![
+                campaign.into(),
+                run.place.into(),
+                run.fence.into(),
+                (&run.record).into(),
+                run.trace.as_ref().into(),
+            ]
+        })
+        .collect();
+    // A second result of a run would break the key: then nothing of this is written.
+    tx.query_each(
+        "INSERT INTO campaign_results (campaign_id, place, fence, record, trace, finished_at) \
+         VALUES ($1, $2, $3, $4, $5, {now})",
+        &rows,
+    )
+    .await?;
+    Ok(())
+}
+
+/// Hands out what waited for these runs.
+async fn open_gates(tx: Tx<'_>, campaign: i64, done: &[(usize, SettledRun)]) -> Result<()> {
+    let mut probed = BTreeSet::new();
+    for (_, run) in done {
+        match run.kind {
+            PlannedKind::Attack => {}
+            PlannedKind::Probe => {
+                probed.insert(run.subject);
+            }
+            PlannedKind::Control => {
+                tx.execute(
+                    "UPDATE campaign_runs SET gate = 'open' WHERE campaign_id = $1 AND subject = $2 AND document = $3 \
+                     AND gate <> 'open' AND gate = 'control'",
+                    &params![campaign, run.subject, run.document],
+                )
+                .await?;
+            }
+        }
+    }
+    if probed.is_empty() {
+        return Ok(());
+    }
+    // Of two who finish the last two probes, the second sees both.
+    tx.query(
+        "SELECT id FROM campaigns WHERE id = $1 {lock}",
+        &params![campaign],
+    )
+    .await?;
+    for subject in probed {
+        let left = tx
+            .query(
+                "SELECT 1 FROM campaign_runs WHERE campaign_id = $1 AND subject = $2 AND kind <> 'attack' \
+                 AND kind = 'probe' AND state <> 'done' LIMIT 1",
+                &params![campaign, subject],
+            )
+            .await?;
+        if left.is_empty() {
+            tx.execute(
+                "UPDATE campaign_runs SET gate = 'open' WHERE campaign_id = $1 AND subject = $2 AND gate <> 'open' \
+                 AND gate = 'probes'",
+                &params![campaign, subject],
+            )
+            .await?;
+        }
+    }
+    Ok(())
+}
+
+async fn count(
+    tx: Tx<'_>,
+    campaign: i64,
+    finished: &[FinishedRun],
+    done: &[(usize, SettledRun)],
+) -> Result<()> {
+    type Key<'a> = (i64, i64, &'static str, &'a str, &'a str);
+    let mut sums: BTreeMap<Key<'_>, (i64, i64, i64)> = BTreeMap::new();
+    let mut used: BTreeMap<i64, i64> = BTreeMap::new();
+    for (index, settled) in done {
+        let run = &finished[*index];
+        let key = (
+            settled.subject,
+            settled.document,
+            settled.kind.as_str(),
+            run.outcome.as_str(),
+            run.reason.as_str(),
+        );
+        let sum = sums.entry(key).or_default();
+        sum.0 += 1;
+        sum.1 = sum.1.saturating_add(run.tokens.max(0));
+        sum.2 = sum.2.saturating_add(run.milliseconds.max(0));
+        let used = used.entry(settled.lane).or_default();
+        *used = used.saturating_add(run.tokens.max(0));
+    }
+    let rows: Vec<Vec<SqlValue<'_>>> = sums
+        .iter()
+        .map(
+            |((subject, document, kind, outcome, reason), (runs, tokens, milliseconds))| {
+                vec![
+                    campaign.into(),
+                    (*subject).into(),
+                    (*document).into(),
+                    (*kind).into(),
+                    (*outcome).into(),
+                    (*reason).into(),
+                    (*runs).into(),
+                    (*tokens).into(),
+                    (*milliseconds).into(),
+                ]
+            },
+        )
+        .collect();
+    tx.query_each(
+        "INSERT INTO campaign_counts (campaign_id, subject, document, kind, outcome, reason, runs, tokens, milliseconds) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+         ON CONFLICT (campaign_id, subject, document, kind, outcome, reason) DO UPDATE SET \
+         runs = campaign_counts.runs + excluded.runs, tokens = campaign_counts.tokens + excluded.tokens, \
+         milliseconds = campaign_counts.milliseconds + excluded.milliseconds",
+        &rows,
+    )
+    .await?;
+    let rows: Vec<Vec<SqlValue<'_>>> = used
+        .iter()
+        .filter(|(_, tokens)| **tokens > 0)
+        .map(|(lane, tokens)| vec![campaign.into(), (*lane).into(), (*tokens).into()])
+        .collect();
+    // Last, because everybody writes these.
+    tx.query_each(
+        "UPDATE campaign_lanes SET used_tokens = used_tokens + $3 WHERE campaign_id = $1 AND lane = $2",
+        &rows,
+    )
+    .await?;
+    Ok(())
+}
+
+/// Ends a campaign of which nothing is left to do. Gives the state that it has then.
+pub(crate) async fn settle(tx: Tx<'_>, campaign: i64) -> Result<CampaignState> {
+    let rows = tx
+        .query(
+            "SELECT state FROM campaigns WHERE id = $1 {lock}",
+            &params![campaign],
+        )
+        .await?;
+    let Some(mut row) = first(rows) else {
+        return Err(StoreError::NotFound(format!("campaign {campaign}")));
+    };
+    let state = row.word(CampaignState::from_word)?;
+    if state != CampaignState::Running {
+        return Ok(state);
+    }
+    let open = tx
+        .query(
+            "SELECT 1 FROM campaign_runs r WHERE r.campaign_id = $1 AND (r.state = 'running' OR (r.state = 'waiting' \
+             AND NOT EXISTS (SELECT 1 FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
+             AND (l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost)))) LIMIT 1",
+            &params![campaign],
+        )
+        .await?;
+    if !open.is_empty() {
+        return Ok(state);
+    }
+    let left = tx
+        .query(
+            "SELECT COUNT(*) FROM campaign_runs WHERE campaign_id = $1 AND state = 'waiting'",
+            &params![campaign],
+        )
+        .await?;
+    let left = first(left)
+        .map(|mut row| row.int())
+        .transpose()?
+        .unwrap_or(0);
+    let (state, remark) = if left == 0 {
+        (CampaignState::Finished, None)
+    } else {
+        let remark = format!("a cap on tokens or cost is reached; {left} runs were not made");
+        (CampaignState::Capped, Some(remark))
+    };
+    super::campaigns::end(tx, campaign, state, remark.as_deref()).await?;
+    Ok(state)
+}
+
+pub(crate) async fn lanes(tx: Tx<'_>, campaign: i64) -> Result<Vec<LaneRow>> {
+    let rows = tx
+        .query(
+            "SELECT lane, name, max_tokens, max_concurrent, requests_per_minute, max_cost, input_price, output_price, currency, \
+             used_tokens, used_cost, used_requests, slowed, CASE WHEN slow_until > {now} THEN slow_until - {now} ELSE 0 END \
+             FROM campaign_lanes WHERE campaign_id = $1 ORDER BY lane",
+            &params![campaign],
+        )
+        .await?;
+    let read = |mut row: SqlRow| {
+        Ok(LaneRow {
+            lane: row.int()?,
+            name: row.text()?,
+            max_tokens: row.int_or_null()?,
+            max_concurrent: row.int_or_null()?,
+            requests_per_minute: row.int_or_null()?,
+            max_cost: row.int_or_null()?,
+            price: match (row.int_or_null()?, row.int_or_null()?, row.text_or_null()?) {
+                (Some(input), Some(output), Some(currency)) => Some(LanePrice {
+                    input,
+                    output,
+                    currency,
+                }),
+                _ => None,
+            },
+            used_tokens: row.int()?,
+            used_cost: row.int()?,
+            used_requests: row.int()?,
+            slowed: row.int()?,
+            slow_ms: row.int()?,
+        })
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// Asks whether a model may be asked once more in this minute. Requests are spread evenly, a second's worth at a time.
+pub(crate) async fn permit(tx: Tx<'_>, campaign: i64, lane: i64) -> Result<RequestPermit> {
+    let rows = tx
+        .query(
+            "SELECT requests_per_minute, next_request_at, slow_until, {now} FROM campaign_lanes \
+             WHERE campaign_id = $1 AND lane = $2 {lock}",
+            &params![campaign, lane],
+        )
+        .await?;
+    let Some(mut row) = first(rows) else {
+        return Ok(RequestPermit::Granted);
+    };
+    let per_minute = row.int_or_null()?;
+    let (next, slow_until, now) = (row.int()?, row.int()?, row.int()?);
+    if slow_until > now {
+        return Ok(RequestPermit::Wait(slow_until - now));
+    }
+    // In thousandths of a millisecond, so that thousands of requests in a minute are told apart.
+    let micros = now.saturating_mul(1000);
+    let mut at = next;
+    if let Some(per_minute) = per_minute.filter(|most| *most > 0) {
+        let interval = (60_000_000 / per_minute).max(1);
+        let early = 1_000_000.max(interval);
+        at = next.max(micros - early);
+        if at > micros {
+            return Ok(RequestPermit::Wait((at - micros) / 1000 + 1));
+        }
+        at += interval;
+    }
+    tx.execute(
+        "UPDATE campaign_lanes SET next_request_at = $3, used_requests = used_requests + 1 \
+         WHERE campaign_id = $1 AND lane = $2",
+        &params![campaign, lane, at],
+    )
+    .await?;
+    Ok(RequestPermit::Granted)
+}
+
+/// How long everybody waits with a model, because its provider asked for it.
+pub(crate) async fn lane_pause(tx: Tx<'_>, campaign: i64, lane: i64) -> Result<Millis> {
+    let rows = tx
+        .query(
+            "SELECT slow_until - {now} FROM campaign_lanes WHERE campaign_id = $1 AND lane = $2 AND slow_until > {now}",
+            &params![campaign, lane],
+        )
+        .await?;
+    let pause = first(rows).map(|mut row| row.int()).transpose()?;
+    Ok(pause.unwrap_or(0).max(0))
+}
+
+/// Counts what a reply of a model cost.
+pub(crate) async fn spend(tx: Tx<'_>, campaign: i64, lane: i64, cost: i64) -> Result<()> {
+    tx.execute(
+        "UPDATE campaign_lanes SET used_cost = used_cost + $3 WHERE campaign_id = $1 AND lane = $2",
+        &params![campaign, lane, cost.max(0)],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Has everybody wait with a model for as long as its provider asks.
+pub(crate) async fn slow_down(
+    tx: Tx<'_>,
+    campaign: i64,
+    lane: i64,
+    pause_ms: Millis,
+) -> Result<()> {
+    tx.execute(
+        "UPDATE campaign_lanes SET slowed = slowed + 1, slow_until = CASE WHEN slow_until > {now} + $3 \
+         THEN slow_until ELSE {now} + $3 END WHERE campaign_id = $1 AND lane = $2",
+        &params![campaign, lane, pause_ms.max(0)],
+    )
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,510 @@
+//! Campaigns: runs are handed out in order, each is counted once, and nothing is spent beyond its cap.
+
+use std::sync::Arc;
+
+use proofhouse_store::model::{
+    CampaignBlob, CampaignFilter, CampaignPulse, CampaignRow, CampaignState, ClaimedRun,
+    FinishedRun, LanePrice, NewCampaign, NewLane, NewRun, PlannedKind, RequestPermit, RunClaim,
+    RunCounted, RunGate,
+};
+use proofhouse_store::{Store, StoreError};
+
+use super::place::Place;
+use super::support::{LONG, OVER};
+
+fn campaign(name: &str, lane: NewLane) -> NewCampaign {
+    NewCampaign {
+        name: name.to_owned(),
+        format: 1,
+        program: "1.0".to_owned(),
+        plan: "plan".to_owned(),
+        traces: Some("here".to_owned()),
+        namespace: String::new(),
+        lanes: vec![lane],
+        blobs: vec![CampaignBlob {
+            digest: "plan".to_owned(),
+            body: b"{}".to_vec(),
+        }],
+    }
+}
+
+fn run(place: i64, kind: PlannedKind, document: i64, gate: RunGate) -> NewRun {
+    NewRun {
+        place,
+        kind,
+        document,
+        subject: 0,
+        repeat: 1,
+        lane: 0,
+        gate,
+    }
+}
+
+/// Every campaign.
+fn all() -> CampaignFilter {
+    CampaignFilter {
+        limit: 10,
+        ..CampaignFilter::default()
+    }
+}
+
+/// A campaign with this many attacks that nothing holds up.
+async fn begun(store: &Store, lane: NewLane, attacks: i64) -> CampaignRow {
+    let row = store.plan_campaign(campaign("c", lane)).await.unwrap();
+    let attack = |place| run(place, PlannedKind::Attack, place, RunGate::Open);
+    let runs = (0..attacks).map(attack).collect();
+    store.add_runs(row.id, runs).await.unwrap();
+    store.begin_campaign(row.id, attacks).await.unwrap();
+    store.campaign(row.id).await.unwrap()
+}
+
+fn claim(campaign: &CampaignRow, owner: &str, lease_ms: i64, limit: usize) -> RunClaim {
+    RunClaim {
+        campaign: campaign.id,
+        owner: owner.to_owned(),
+        lease_ms,
+        limit,
+    }
+}
+
+fn finished(run: &ClaimedRun, tokens: i64) -> FinishedRun {
+    FinishedRun {
+        place: run.place,
+        fence: run.fence,
+        outcome: "resisted".to_owned(),
+        reason: String::new(),
+        tokens,
+        milliseconds: 5,
+        record: format!("{{\"place\":{}}}", run.place),
+        trace: Some("t".to_owned()),
+        stops: false,
+    }
+}
+
+pub(crate) async fn runs_are_handed_out_and_counted_once(place: Arc<Place>) {
+    let (one, other) = (place.open().await, place.open().await);
+    let row = begun(&one, NewLane::default(), 100).await;
+    let mut tasks = Vec::new();
+    for (number, store) in [one.clone(), other.clone(), one.clone(), other.clone()]
+        .into_iter()
+        .enumerate()
+    {
+        let row = row.clone();
+        tasks.push(tokio::spawn(async move {
+            let mut counted = 0;
+            loop {
+                let owner = format!("w{number}");
+                let handed = store
+                    .claim_runs(claim(&row, &owner, LONG, 7))
+                    .await
+                    .unwrap();
+                if handed.is_empty() {
+                    return counted;
+                }
+                let done: Vec<_> = handed.iter().map(|run| finished(run, 2)).collect();
+                let first = store.finish_runs(row.id, done.clone()).await.unwrap();
+                assert!(first.iter().all(|one| *one == RunCounted::Now));
+                // The answer was lost, so it is said again.
+                let again = store.finish_runs(row.id, done).await.unwrap();
+                assert!(again.iter().all(|one| *one == RunCounted::Before));
+                counted += handed.len();
+            }
+        }));
+    }
+    let mut all = 0;
+    for task in tasks {
+        all += task.await.unwrap();
+    }
+    assert_eq!(all, 100);
+    let counts = one.campaign_counts(row.id).await.unwrap();
+    assert_eq!(counts.iter().map(|count| count.runs).sum::<i64>(), 100);
+    assert_eq!(counts.iter().map(|count| count.tokens).sum::<i64>(), 200);
+    assert_eq!(
+        one.campaign_lanes(row.id).await.unwrap()[0].used_tokens,
+        200
+    );
+    let results = one.campaign_results(row.id, -1, 1000).await.unwrap();
+    let places: Vec<i64> = results.iter().map(|result| result.place).collect();
+    assert_eq!(places, (0..100).collect::<Vec<_>>());
+    let state = other.settle_campaign(row.id).await.unwrap();
+    assert_eq!(state, CampaignState::Finished);
+    assert!(one.campaign(row.id).await.unwrap().ended_at.is_some());
+}
+
+pub(crate) async fn a_lost_run_is_handed_out_again(place: Arc<Place>) {
+    let store = place.open().await;
+    let row = begun(&store, NewLane::default(), 1).await;
+    let lost = store
+        .claim_runs(claim(&row, "dead", OVER, 5))
+        .await
+        .unwrap();
+    assert_eq!((lost.len(), lost[0].losses), (1, 0));
+    // Nobody has it until it is taken back.
+    let none = store.claim_runs(claim(&row, "b", LONG, 5)).await.unwrap();
+    assert!(none.is_empty());
+    assert_eq!(store.take_back_runs(row.id, LONG).await.unwrap(), 1);
+    assert_eq!(store.take_back_runs(row.id, LONG).await.unwrap(), 0);
+    let again = store.claim_runs(claim(&row, "b", LONG, 5)).await.unwrap();
+    assert_eq!(again[0].losses, 1);
+    assert!(again[0].fence > lost[0].fence);
+    // The dead one was only slow. What it says does not count.
+    let late = store.finish_runs(row.id, vec![finished(&lost[0], 1)]).await;
+    assert_eq!(late.unwrap(), [RunCounted::Fenced]);
+    let kept = store.renew_runs(row.id, "b", LONG).await.unwrap();
+    assert_eq!(kept, [(0, again[0].fence)]);
+    assert!(
+        store
+            .renew_runs(row.id, "dead", LONG)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let done = store
+        .finish_runs(row.id, vec![finished(&again[0], 1)])
+        .await;
+    assert_eq!(done.unwrap(), [RunCounted::Now]);
+    store.settle_campaign(row.id).await.unwrap();
+    // What a worker gives back itself is no loss, and what came to nothing waits.
+    let row = begun(&store, NewLane::default(), 2).await;
+    let held = store.claim_runs(claim(&row, "c", LONG, 2)).await.unwrap();
+    let back = (held[0].place, held[0].fence);
+    assert!(store.put_back_run(row.id, back, LONG).await.unwrap());
+    assert!(!store.put_back_run(row.id, back, LONG).await.unwrap());
+    assert_eq!(store.release_runs(row.id, "c").await.unwrap(), 1);
+    let next = store.claim_runs(claim(&row, "c", LONG, 2)).await.unwrap();
+    let next: Vec<_> = next.iter().map(|run| (run.place, run.losses)).collect();
+    assert_eq!(next, [(1, 0)]);
+    let runs = store.campaign_progress(row.id).await.unwrap();
+    assert!(runs.due_in_ms.is_some_and(|due| due > 0), "{runs:?}");
+}
+
+pub(crate) async fn probes_come_before_controls_and_controls_before_attacks(place: Arc<Place>) {
+    let store = place.open().await;
+    let new = campaign("c", NewLane::default());
+    let row = store.plan_campaign(new).await.unwrap();
+    let runs = vec![
+        run(0, PlannedKind::Probe, 0, RunGate::Open),
+        run(1, PlannedKind::Probe, 1, RunGate::Open),
+        run(2, PlannedKind::Control, 7, RunGate::Probes),
+        run(3, PlannedKind::Attack, 7, RunGate::Control),
+        run(4, PlannedKind::Attack, 8, RunGate::Probes),
+        run(5, PlannedKind::Attack, 7, RunGate::Control),
+    ];
+    store.add_runs(row.id, runs.clone()).await.unwrap();
+    // Before it is planned to its end, nothing is handed out; repeating a part of it is safe.
+    let early = store.claim_runs(claim(&row, "w", LONG, 9)).await.unwrap();
+    assert!(early.is_empty());
+    store.add_runs(row.id, runs).await.unwrap();
+    store.begin_campaign(row.id, 6).await.unwrap();
+    let mut order = Vec::new();
+    loop {
+        let handed = store.claim_runs(claim(&row, "w", LONG, 9)).await.unwrap();
+        if handed.is_empty() {
+            break;
+        }
+        order.push(handed.iter().map(|run| run.place).collect::<Vec<_>>());
+        for run in &handed {
+            let done = store.finish_runs(row.id, vec![finished(run, 0)]).await;
+            assert_eq!(done.unwrap(), [RunCounted::Now]);
+        }
+    }
+    assert_eq!(order, [vec![0, 1], vec![2, 4], vec![3, 5]]);
+    assert_eq!(store.campaign_probes(row.id).await.unwrap().len(), 2);
+    let control = store.campaign_control(row.id, 7, 0).await.unwrap();
+    assert_eq!(control.unwrap().place, 2);
+    assert_eq!(store.campaign_control(row.id, 8, 0).await.unwrap(), None);
+}
+
+pub(crate) async fn caps_hold_for_all_workers(place: Arc<Place>) {
+    let store = place.open().await;
+    let lane = NewLane {
+        max_tokens: Some(10),
+        max_concurrent: Some(3),
+        ..NewLane::default()
+    };
+    let row = begun(&store, lane, 20).await;
+    let first = store.claim_runs(claim(&row, "a", LONG, 2)).await.unwrap();
+    let second = store.claim_runs(claim(&row, "b", LONG, 9)).await.unwrap();
+    assert_eq!(
+        (first.len(), second.len()),
+        (2, 1),
+        "three at a time in all"
+    );
+    let done = first.iter().map(|run| finished(run, 4)).collect();
+    store.finish_runs(row.id, done).await.unwrap();
+    let third = store.claim_runs(claim(&row, "b", LONG, 9)).await.unwrap();
+    assert_eq!(third.len(), 2, "eight of ten tokens are used");
+    let done = third.iter().map(|run| finished(run, 4)).collect();
+    store.finish_runs(row.id, done).await.unwrap();
+    let none = store.claim_runs(claim(&row, "a", LONG, 9)).await.unwrap();
+    assert!(none.is_empty(), "the tokens are spent");
+    // Exceeded by what was under way, and no more.
+    let state = store.settle_campaign(row.id).await.unwrap();
+    assert_eq!(state, CampaignState::Running, "one run is under way");
+    store
+        .finish_runs(row.id, vec![finished(&second[0], 4)])
+        .await
+        .unwrap();
+    assert_eq!(
+        store.campaign_lanes(row.id).await.unwrap()[0].used_tokens,
+        20
+    );
+    let state = store.settle_campaign(row.id).await.unwrap();
+    assert_eq!(state, CampaignState::Capped);
+    let remark = store.campaign(row.id).await.unwrap().remark.unwrap();
+    assert!(remark.contains("15 runs were not made"), "{remark}");
+}
+
+pub(crate) async fn requests_are_spread_and_slowed_for_all(place: Arc<Place>) {
+    let store = place.open().await;
+    let lane = NewLane {
+        requests_per_minute: Some(60),
+        ..NewLane::default()
+    };
+    let row = begun(&store, lane, 2).await;
+    let mut granted = 0;
+    while store.permit_request(row.id, 0).await.unwrap() == RequestPermit::Granted {
+        granted += 1;
+        assert!(granted < 10, "sixty a minute is one a second");
+    }
+    assert!(granted >= 1);
+    store.slow_down(row.id, 0, LONG).await.unwrap();
+    // A shorter pause does not end a longer one.
+    store.slow_down(row.id, 0, 1).await.unwrap();
+    let RequestPermit::Wait(pause) = store.permit_request(row.id, 0).await.unwrap() else {
+        panic!("everybody waits");
+    };
+    assert!(pause > LONG / 2, "{pause}");
+    let none = store.claim_runs(claim(&row, "w", LONG, 2)).await.unwrap();
+    assert!(none.is_empty());
+    let lane = store.campaign_lanes(row.id).await.unwrap().remove(0);
+    assert_eq!((lane.slowed, lane.used_requests), (2, granted));
+}
+
+pub(crate) async fn a_slow_run_is_made_twice_and_counted_once(place: Arc<Place>) {
+    let store = place.open().await;
+    let row = begun(&store, NewLane::default(), 2).await;
+    let slow = store
+        .claim_runs(claim(&row, "slow", LONG, 2))
+        .await
+        .unwrap();
+    let early = store.steal_run(claim(&row, "quick", LONG, 1), LONG).await;
+    assert_eq!(early.unwrap(), None, "it has not been long");
+    let own = store.steal_run(claim(&row, "slow", LONG, 1), OVER).await;
+    assert_eq!(own.unwrap(), None, "nobody steals from oneself");
+    let stolen = store.steal_run(claim(&row, "quick", LONG, 1), OVER).await;
+    let stolen = stolen.unwrap().unwrap();
+    assert_eq!(stolen.place, slow[0].place);
+    assert!(stolen.fence > slow[0].fence);
+    let kept = store.renew_runs(row.id, "quick", LONG).await.unwrap();
+    assert_eq!(kept, [(stolen.place, stolen.fence)]);
+    let quick = store.finish_runs(row.id, vec![finished(&stolen, 1)]).await;
+    assert_eq!(quick.unwrap(), [RunCounted::Now]);
+    let late = store.finish_runs(row.id, vec![finished(&slow[0], 1)]).await;
+    assert_eq!(late.unwrap(), [RunCounted::Fenced]);
+    // The other way round, the first is quicker.
+    let stolen = store.steal_run(claim(&row, "quick", LONG, 1), OVER).await;
+    let stolen = stolen.unwrap().unwrap();
+    let first = store.finish_runs(row.id, vec![finished(&slow[1], 1)]).await;
+    assert_eq!(first.unwrap(), [RunCounted::Now]);
+    let second = store.finish_runs(row.id, vec![finished(&stolen, 1)]).await;
+    assert_eq!(second.unwrap(), [RunCounted::Fenced]);
+    let counts = store.campaign_counts(row.id).await.unwrap();
+    assert_eq!(counts.iter().map(|count| count.runs).sum::<i64>(), 2);
+}
+
+pub(crate) async fn a_name_has_one_campaign_at_a_time(place: Arc<Place>) {
+    let store = place.open().await;
+    let first = begun(&store, NewLane::default(), 3).await;
+    let same = begun(&store, NewLane::default(), 3).await;
+    assert_eq!((first.id, first.number), (same.id, same.number));
+    let mut other = campaign("c", NewLane::default());
+    other.plan = "another".to_owned();
+    let refused = store.plan_campaign(other.clone()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Conflict(_)), "{refused}");
+    let held = store.claim_runs(claim(&first, "w", LONG, 1)).await.unwrap();
+    assert!(store.cancel_campaign(first.id, "enough").await.unwrap());
+    assert!(!store.cancel_campaign(first.id, "enough").await.unwrap());
+    let none = store.claim_runs(claim(&first, "w", LONG, 1)).await.unwrap();
+    assert!(none.is_empty());
+    // What was under way still counts.
+    let done = store
+        .finish_runs(first.id, vec![finished(&held[0], 1)])
+        .await;
+    assert_eq!(done.unwrap(), [RunCounted::Now]);
+    let second = store.plan_campaign(other).await.unwrap();
+    assert_eq!(second.number, 2);
+    let newest = store.find_campaign("c", None).await.unwrap().unwrap();
+    assert_eq!(newest.id, second.id);
+    let named = store.find_campaign("c", Some(1)).await.unwrap().unwrap();
+    assert_eq!(named.state, CampaignState::Cancelled);
+    assert_eq!(store.find_campaign("d", None).await.unwrap(), None);
+    assert_eq!(store.campaigns(all()).await.unwrap().len(), 2);
+    assert_eq!(store.campaign_blob("plan").await.unwrap(), b"{}");
+    // A campaign that stops at the first success does so for everybody.
+    store.begin_campaign(second.id, 0).await.unwrap();
+    let attack = run(0, PlannedKind::Attack, 0, RunGate::Open);
+    store.add_runs(second.id, vec![attack]).await.unwrap();
+    let held = store
+        .claim_runs(claim(&second, "w", LONG, 1))
+        .await
+        .unwrap();
+    let mut last = finished(&held[0], 1);
+    last.stops = true;
+    store.finish_runs(second.id, vec![last]).await.unwrap();
+    let stopped = store.campaign(second.id).await.unwrap();
+    assert_eq!(stopped.state, CampaignState::Stopped);
+}
+
+pub(crate) async fn old_campaigns_are_removed_with_what_only_they_have(place: Arc<Place>) {
+    let store = place.open().await;
+    for _ in 0..2 {
+        let row = begun(&store, NewLane::default(), 1).await;
+        let held = store.claim_runs(claim(&row, "w", LONG, 1)).await.unwrap();
+        store
+            .finish_runs(row.id, vec![finished(&held[0], 1)])
+            .await
+            .unwrap();
+        store.settle_campaign(row.id).await.unwrap();
+    }
+    let running = begun(&store, NewLane::default(), 1).await;
+    let young = store.prune_campaigns(LONG, 10).await.unwrap();
+    assert_eq!((young.campaigns, young.blobs), (0, 0));
+    let one = store.prune_campaigns(0, 1).await.unwrap();
+    assert_eq!(
+        (one.campaigns, one.traces.len()),
+        (1, 0),
+        "another has it too"
+    );
+    let traces = store.prune_campaign_traces(0, 10).await.unwrap();
+    assert_eq!(traces, (1, vec![("here".to_owned(), "t".to_owned())]));
+    let rest = store.prune_campaigns(0, 10).await.unwrap();
+    assert_eq!(
+        (rest.campaigns, rest.blobs),
+        (1, 0),
+        "the plan is still used"
+    );
+    store.cancel_campaign(running.id, "").await.unwrap();
+    let last = store.prune_campaigns(0, 10).await.unwrap();
+    assert_eq!((last.campaigns, last.blobs), (1, 1));
+    assert!(store.campaigns(all()).await.unwrap().is_empty());
+}
+
+pub(crate) async fn money_is_capped_for_all_workers(place: Arc<Place>) {
+    let store = place.open().await;
+    let price = LanePrice {
+        input: 1_250_000,
+        output: 10_000_000,
+        currency: "USD".to_owned(),
+    };
+    // A token in and one out: 11.25 millionths, which are 11,250 billionths.
+    assert_eq!(price.cost(1, 1), 11_250);
+    assert_eq!(price.cost(u64::MAX, u64::MAX), i64::MAX);
+    let lane = NewLane {
+        max_cost: Some(20_000),
+        price: Some(price.clone()),
+        ..NewLane::default()
+    };
+    let row = begun(&store, lane, 3).await;
+    let first = store.claim_runs(claim(&row, "a", LONG, 1)).await.unwrap();
+    store.spend(row.id, 0, price.cost(1, 1)).await.unwrap();
+    let second = store.claim_runs(claim(&row, "b", LONG, 1)).await.unwrap();
+    assert_eq!((first.len(), second.len()), (1, 1));
+    store.spend(row.id, 0, price.cost(1, 1)).await.unwrap();
+    let none = store.claim_runs(claim(&row, "a", LONG, 1)).await.unwrap();
+    assert!(none.is_empty(), "the money is spent");
+    let lane = store.campaign_lanes(row.id).await.unwrap().remove(0);
+    assert_eq!((lane.used_cost, lane.price.clone()), (22_500, Some(price)));
+    assert!(lane.is_spent());
+    let done = first.iter().chain(&second).map(|run| finished(run, 1));
+    store.finish_runs(row.id, done.collect()).await.unwrap();
+    let state = store.settle_campaign(row.id).await.unwrap();
+    assert_eq!(state, CampaignState::Capped);
+    // A model without a price costs nothing, and a pause is told without being counted.
+    assert_eq!(store.lane_pause(row.id, 0).await.unwrap(), 0);
+    store.slow_down(row.id, 0, LONG).await.unwrap();
+    assert!(store.lane_pause(row.id, 0).await.unwrap() > LONG / 2);
+    assert_eq!(store.lane_pause(row.id, 7).await.unwrap(), 0);
+}
+
+pub(crate) async fn a_campaign_is_made_again_as_it_was_planned(place: Arc<Place>) {
+    let store = place.open().await;
+    let lane = NewLane {
+        name: "m".to_owned(),
+        max_concurrent: Some(2),
+        ..NewLane::default()
+    };
+    let new = NewCampaign {
+        namespace: "acme".to_owned(),
+        ..campaign("c", lane)
+    };
+    let row = store.plan_campaign(new).await.unwrap();
+    let planned = vec![
+        run(0, PlannedKind::Probe, 0, RunGate::Open),
+        run(1, PlannedKind::Control, 0, RunGate::Probes),
+        run(2, PlannedKind::Attack, 0, RunGate::Control),
+        run(3, PlannedKind::Attack, 1, RunGate::Probes),
+    ];
+    store.add_runs(row.id, planned.clone()).await.unwrap();
+    store.begin_campaign(row.id, 4).await.unwrap();
+    let refused = store.repeat_campaign(row.id).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Conflict(_)), "{refused}");
+    let places = |handed: &[ClaimedRun]| handed.iter().map(|run| run.place).collect::<Vec<_>>();
+    let mut orders = Vec::new();
+    let mut current = store.campaign(row.id).await.unwrap();
+    for number in 1..=2 {
+        assert_eq!(
+            (current.number, current.namespace.as_str(), current.total),
+            (number, "acme", 4)
+        );
+        let mut order = Vec::new();
+        loop {
+            let handed = store.claim_runs(claim(&current, "w", LONG, 9)).await;
+            let handed = handed.unwrap();
+            if handed.is_empty() {
+                break;
+            }
+            order.push(places(&handed));
+            let done = handed.iter().map(|run| finished(run, 1)).collect();
+            store.finish_runs(current.id, done).await.unwrap();
+        }
+        orders.push(order);
+        let pulse = store.campaign_pulse(current.id).await.unwrap();
+        let wanted = CampaignPulse {
+            state: CampaignState::Running,
+            total: 4,
+            done: 4,
+            running: 0,
+            gave_way: 0,
+            resisted: 2,
+            inconclusive: 0,
+        };
+        assert_eq!(pulse, wanted);
+        let state = store.settle_campaign(current.id).await.unwrap();
+        assert_eq!(state, CampaignState::Finished);
+        if number == 1 {
+            current = store.repeat_campaign(current.id).await.unwrap();
+        }
+    }
+    assert_eq!(orders[0], [vec![0], vec![1, 3], vec![2]]);
+    assert_eq!(orders[1], orders[0], "gates are closed again");
+    let lane = store.campaign_lanes(current.id).await.unwrap().remove(0);
+    assert_eq!((lane.max_concurrent, lane.used_tokens), (Some(2), 4));
+    // The texts stay for as long as one of the two is there.
+    store.prune_campaigns(OVER, 1).await.unwrap();
+    store.campaign_blob("plan").await.unwrap();
+    // Names belong to a namespace, and lists are narrowed down.
+    let other = store.plan_campaign(campaign("c", NewLane::default())).await;
+    assert!(matches!(other, Err(StoreError::Conflict(_))), "{other:?}");
+    let of = |namespace: &str| CampaignFilter {
+        namespaces: Some(vec![namespace.to_owned()]),
+        ..all()
+    };
+    assert_eq!(store.campaigns(of("acme")).await.unwrap().len(), 1);
+    assert!(store.campaigns(of("other")).await.unwrap().is_empty());
+    let before = CampaignFilter {
+        before: Some(current.id),
+        ..all()
+    };
+    assert!(store.campaigns(before).await.unwrap().is_empty());
+}
