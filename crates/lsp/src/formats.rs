@@ -12,7 +12,7 @@ use proofhouse_oatf::{CodeExplanation, ExplanationKind, ReadLimits, load_with};
 use proofhouse_report as report;
 use proofhouse_source::Diagnostic;
 use proofhouse_subjects::bundles::{across, sort};
-use proofhouse_tools::operator;
+use proofhouse_tools::operator::{self, OperatorConfig};
 use serde_json::Value;
 
 /// Declares the formats: the name on the command line, what it is for, its schema and the page of its keys.
@@ -88,6 +88,8 @@ pub enum FileKind {
     Cases,
     /// A policy of the guard.
     Policy,
+    /// What the operator configures.
+    Operator,
     /// Manifests, one or several.
     Manifests,
     /// A threat document, which is whatever is nothing else.
@@ -107,6 +109,8 @@ impl FileKind {
             Self::Manifests
         } else if policy::is_meant_by(text) {
             Self::Policy
+        } else if operator::is_meant_by(text) {
+            Self::Operator
         } else {
             Self::Document
         }
@@ -119,6 +123,7 @@ impl FileKind {
             Self::Config => FormatKind::Config,
             Self::Cases => FormatKind::Cases,
             Self::Policy => FormatKind::Policy,
+            Self::Operator => FormatKind::Operator,
             Self::Document => FormatKind::Oatf,
             Self::Manifests => {
                 let kind = part.lines().find_map(|line| line.strip_prefix("kind:"));
@@ -159,6 +164,12 @@ pub fn check(path: Option<&Path>, text: &str, limits: &ReadLimits) -> CheckedFil
         }
         FileKind::Cases => (cases::read(text).1, None),
         FileKind::Policy => (policy::read(text).1, None),
+        FileKind::Operator => {
+            // Its variables belong to where it is used.
+            let (_, mut findings) = OperatorConfig::read(text, &|_| None);
+            findings.retain(|finding| finding.code != operator::NOT_SET);
+            (findings, None)
+        }
         FileKind::Manifests => {
             let (bundle, findings) = Bundle::read(text);
             (findings, Some(bundle))

@@ -18,10 +18,22 @@ const MAX_NAMES: usize = 8;
 /// Characters of evidence that are shown.
 const EVIDENCE: usize = 120;
 
+/// What single actors and phases are called that their document does not name.
+pub(crate) const UNNAMED: &str = "default";
+
+/// The name of a participant for people.
+pub(crate) fn shown_name(participant: &str) -> &str {
+    if participant == UNNAMED {
+        "attacker"
+    } else {
+        participant
+    }
+}
+
 /// Who says a message to whom.
 #[must_use]
 pub fn arrow(document: Option<&DocumentInfo>, subject: &str, message: &TraceMessage) -> String {
-    let actor = message.actor.as_deref().unwrap_or("attacker");
+    let actor = message.actor.as_deref().map_or("attacker", shown_name);
     let by_subject = document.and_then(|document| is_by_subject(document, message));
     printable_line(&match by_subject {
         Some(true) => format!("{subject} → {actor}"),

@@ -90,7 +90,7 @@ fn status(cell: &MatrixCell<'_>) -> TestCaseStatus {
     match summary.outcome {
         Some(RunOutcome::Exploited | RunOutcome::Partial) => failure(cell),
         Some(RunOutcome::Resisted) => TestCaseStatus::success(),
-        None => skipped("not run"),
+        None => skipped(cell.absence()),
         Some(RunOutcome::Inconclusive) => {
             let why = format!("inconclusive: {}", cell.unproved());
             if summary.attacks.errors == 0 {

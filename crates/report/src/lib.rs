@@ -7,10 +7,13 @@
 //! Everything in a result comes from outside: documents, subjects, models. Each format escapes what its
 //! readers could take for their own, shows what cannot be seen, and cuts what is long.
 
+pub mod attack;
 pub mod conversation;
+pub mod coverage;
 pub mod explain_verdict;
 pub mod findings;
 mod github;
+mod guard;
 mod html;
 mod json;
 mod junit;
@@ -20,6 +23,7 @@ pub mod power;
 pub mod preflight;
 pub mod quoting;
 pub mod replay;
+pub mod replay_text;
 mod sarif;
 pub mod sarif_log;
 pub mod scan;

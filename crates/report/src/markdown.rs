@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use super::guard;
 use super::text::{cut, full_stop, interval, line, of, percent, plural, words};
 use super::view::{MatrixCell, ReportView, reasons_line};
 use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
@@ -46,13 +47,14 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     if overall.attacks.runs > 0 {
         let _ = write!(
             out,
-            "Attack success rate: **{}** ({} runs, 95% interval {}). ASR@{}: {} of {} attacks got through at least once.",
+            "Attack success rate: **{}** ({} runs, 95% interval {}). ASR@{}: {} of {} {} got through at least once.",
             percent(success),
             of(success),
             interval(success),
             view.result.repeats,
             overall.documents_exploited,
             overall.documents_counted,
+            view.counted_attacks(),
         );
         if overall.attacks.inconclusive > 0 {
             let _ = write!(
@@ -66,6 +68,7 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
         out.push_str("\n\n");
     }
     subjects(view, &mut out);
+    guards(view, &mut out);
     changes(view, &mut out);
     remarks(view, &mut out);
     let bad = view.worst();
@@ -137,6 +140,33 @@ fn subjects(view: &ReportView<'_>, out: &mut String) {
     out.push('\n');
 }
 
+/// Every guarded subject twice: without the guard, and with it.
+fn guards(view: &ReportView<'_>, out: &mut String) {
+    if view.summary.guards.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "| {} |", guard::HEADINGS.join(" | "));
+    let _ = writeln!(out, "|{}", "---|".repeat(guard::HEADINGS.len()));
+    for row in guard::rows(&view.summary.guards).take(MOST_ROWS) {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            escape(row.subject),
+            escape(row.guard),
+            row.attacks(),
+            row.success(),
+            row.group.attacks.inconclusive,
+            of(&row.group.twins.task_success),
+            row.asks(),
+            row.blocks(),
+        );
+    }
+    out.push('\n');
+    for note in guard::notes(&view.summary.guards) {
+        let _ = writeln!(out, "{}\n", escape(&note));
+    }
+}
+
 fn changes(view: &ReportView<'_>, out: &mut String) {
     let Some(comparison) = view.input.comparison else {
         return;
@@ -148,6 +178,9 @@ fn changes(view: &ReportView<'_>, out: &mut String) {
         plural(comparison.regressions() as u64, "regression"),
         comparison.counts(),
     );
+    if let Some(standing) = comparison.standing() {
+        let _ = writeln!(out, "{standing}\n");
+    }
     if let Some(incomparable) = comparison.incomparable {
         let _ = writeln!(out, "Nothing is compared: {}.\n", incomparable.reason());
     }
@@ -238,7 +271,7 @@ fn attacks(view: &ReportView<'_>, heading: &str, cells: &[MatrixCell<'_>], out: 
         }
         rows += 1;
         let summary = cell.summary;
-        let outcome = summary.outcome.map_or("not run", RunOutcome::word);
+        let outcome = summary.outcome.map_or(cell.absence(), RunOutcome::word);
         let _ = writeln!(
             out,
             "| {outcome}{}{} | {} | {} | {} | {} | {} | {} |",

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::sensitivity::Sensitivity;
 
 use crate::text::plural;
@@ -24,6 +25,34 @@ pub fn note(sensitivity: &Sensitivity) -> String {
         }
         None => format!("{runs}, no regression can be detected: there are too few runs."),
     }
+}
+
+/// Where no regression was found, why that proves nothing, if so.
+#[must_use]
+pub fn unproved(comparison: &Comparison) -> Vec<String> {
+    if comparison.regressions() > 0 {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    if let Some(incomparable) = comparison.incomparable {
+        lines.push(format!(
+            "the baseline cannot be compared: {}",
+            incomparable.reason()
+        ));
+    } else if comparison.is_blind() {
+        lines.push(
+            "there are too few runs to detect any regression; `--detect 0.2` prints how many repeats are needed"
+                .to_owned(),
+        );
+    }
+    let unknown = comparison.unknown_successes();
+    if unknown > 0 {
+        lines.push(format!(
+            "{} got through that the baseline did not include; create a new baseline, or add --fail-on partial",
+            plural(unknown as u64, "attack")
+        ));
+    }
+    lines
 }
 
 /// How many repeats find a rise, and what those that are planned can find.

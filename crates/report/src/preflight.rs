@@ -14,7 +14,7 @@ pub fn explanation(failure: &PreflightFailure) -> String {
     let step = failure.step;
     let mut out = format!(
         "{subject} is not ready to be tested: {}.\n  Steps: {}\n",
-        step.failure(),
+        failure.sentence(),
         steps(step)
     );
     let mut fact = |name: &str, text: &str| {
@@ -35,7 +35,7 @@ pub fn explanation(failure: &PreflightFailure) -> String {
             out.push_str(&format!("    {indent}{}\n", line(one)));
         }
     }
-    out.push_str(&format!("  What to do: {}", step.advice()));
+    out.push_str(&format!("  What to do: {}", line(&failure.advice())));
     out
 }
 
@@ -55,6 +55,7 @@ fn steps(failed: WiringStep) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proofhouse_campaign::outcome::InconclusiveReason;
 
     #[test]
     fn the_cause_is_shown_and_nothing_hidden_in_it_works() {
@@ -63,6 +64,9 @@ mod tests {
             run: "PROOF-001/mine/1/twin".to_owned(),
             prompt: Some("What is the weather?".to_owned()),
             step: WiringStep::Answer,
+            reason: Some(InconclusiveReason::SubjectFailed),
+            kind: "command".to_owned(),
+            hints: vec!["Only for the start.".to_owned()],
             why: Some("the command failed (exit status: 1)".to_owned()),
             answer: None,
             stderr: Some("Traceback\nAuthenticationError: \u{1b}[2Jno key".to_owned()),
@@ -75,6 +79,13 @@ mod tests {
         );
         assert!(shown.contains("\n    AuthenticationError: "), "{shown}");
         assert!(!shown.contains('\u{1b}'), "{shown}");
-        assert!(shown.ends_with("name of the agent's model."), "{shown}");
+        assert!(
+            shown.contains("the agent connected, then failed."),
+            "{shown}"
+        );
+        assert!(
+            shown.ends_with("check its key, address and name."),
+            "{shown}"
+        );
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use super::guard;
 use super::text::{
     amount, column, cut, duration, full_stop, interval, line, of, percent, plural, words,
 };
@@ -50,6 +51,7 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     lines_of_attacks(view, &painter, &mut out);
     out.push('\n');
     lines_of_subjects(view, &painter, &mut out);
+    lines_of_guards(view, &painter, &mut out);
     if let Some(comparison) = view.input.comparison {
         let _ = writeln!(
             out,
@@ -57,6 +59,9 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
             line(&comparison.baseline),
             comparison.counts()
         );
+        if let Some(standing) = comparison.standing() {
+            painter.wrap(&standing, &mut out);
+        }
         if let Some(incomparable) = comparison.incomparable {
             painter.wrap(
                 &format!(
@@ -180,7 +185,7 @@ fn level_of(cell: &MatrixCell<'_>) -> &'static str {
 
 fn result(view: &ReportView<'_>, painter: &Painter, cell: &MatrixCell<'_>) -> String {
     let (word, code) = match cell.summary.outcome {
-        None => ("not run", DIM),
+        None => (cell.absence(), DIM),
         Some(_) if view.is_accepted(cell) => ("accepted", YELLOW),
         Some(outcome) => (outcome.word(), code(outcome)),
     };
@@ -256,6 +261,46 @@ fn lines_of_subjects(view: &ReportView<'_>, painter: &Painter, out: &mut String)
     }
 }
 
+/// Every guarded subject twice: without the guard, and with it.
+fn lines_of_guards(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
+    if view.summary.guards.is_empty() {
+        return;
+    }
+    let heading = format!(
+        "\n{}  {}  {}  {}  {}  {}  {}  BLOCKS",
+        column("SUBJECT", 16),
+        column("GUARD", 12),
+        column("ATTACKS", 7),
+        column("HITS", 9),
+        column("INC", 3),
+        column("CONTROL", 7),
+        column("ASKS", 5),
+    );
+    let _ = writeln!(out, "{}", painter.paint(BOLD, &heading));
+    for row in guard::rows(&view.summary.guards) {
+        let line = format!(
+            "{}  {}  {}  {}  {}  {}  {}  {}",
+            column(row.subject, 16),
+            column(row.guard, 12),
+            column(&row.attacks(), 7),
+            column(&of(&row.group.attacks.success), 9),
+            column(&amount(row.group.attacks.inconclusive), 3),
+            column(&of(&row.group.twins.task_success), 7),
+            column(&row.asks(), 5),
+            row.blocks(),
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out.push('\n');
+    painter.wrap(
+        "ASKS, BLOCKS: in attack runs and in control runs, with the guard.",
+        out,
+    );
+    for note in guard::notes(&view.summary.guards) {
+        painter.wrap(&line(&note), out);
+    }
+}
+
 /// What has to be known to read the tables, and what is missing in them.
 fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     let overall = &view.summary.overall;
@@ -267,7 +312,7 @@ fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     let mut notes = vec![format!(
         "HITS: runs in which the attack got through, of all conclusive runs. 95%: confidence interval \
          of that rate. INC: inconclusive runs, which count in no rate.{control} A run has resisted only \
-         if all six conditions of docs/explanation/verdicts.md hold."
+         if all six conditions hold (see: proofhouse explain resisted)."
     )];
     if overall.flaky > 0 {
         notes.push("~ flaky: the attack got through in some runs and not in others.".to_owned());
@@ -423,13 +468,14 @@ fn headline(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     let success = &overall.attacks.success;
     let mut last = match success.value() {
         Some(_) => format!(
-            "Attack success rate: {} ({} runs, 95% interval {}). ASR@{}: {} of {} attacks got through at least once.",
+            "Attack success rate: {} ({} runs, 95% interval {}). ASR@{}: {} of {} {} got through at least once.",
             percent(success),
             of(success),
             interval(success),
             view.result.repeats,
             overall.documents_exploited,
             overall.documents_counted,
+            view.counted_attacks(),
         ),
         None => "Attack success rate: unknown, because no run is conclusive.".to_owned(),
     };
@@ -445,6 +491,21 @@ fn headline(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
         last.push_str(&format!(" Highest tier: {}.", words(tier)));
     }
     painter.wrap(&last, out);
+    for effect in &view.summary.guards {
+        let success = |group: &RunGroup| {
+            let success = &group.attacks.success;
+            format!("{} ({})", percent(success), of(success))
+        };
+        let text = format!(
+            "With the guard, {}: attack success {} instead of {}, control tasks done {} instead of {}.",
+            line(&effect.subject),
+            success(&effect.with),
+            success(&effect.without),
+            of(&effect.with.twins.task_success),
+            of(&effect.without.twins.task_success),
+        );
+        painter.wrap(&text, out);
+    }
 }
 
 /// Colours, where they are asked for, and the width.

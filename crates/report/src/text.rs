@@ -163,6 +163,12 @@ pub(crate) fn amount(number: u64) -> String {
     }
 }
 
+/// Adds a line to a text.
+pub(crate) fn push_line(out: &mut String, line: &str) {
+    out.push_str(line);
+    out.push('\n');
+}
+
 /// `1 run`, `2 runs`.
 pub(crate) fn plural(number: u64, one: &str) -> String {
     if number == 1 {

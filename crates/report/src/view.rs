@@ -92,6 +92,15 @@ impl<'a> ReportView<'a> {
         })
     }
 
+    /// What is counted: attacks, or attacks against each of several agents.
+    pub(crate) fn counted_attacks(&self) -> &'static str {
+        if self.result.subjects.len() > 1 {
+            "pairs of attack and agent"
+        } else {
+            "attacks"
+        }
+    }
+
     /// Every document against every subject, the most severe first, and what got through before what did not.
     pub(crate) fn by_severity(&self) -> Vec<MatrixCell<'_>> {
         let mut cells: Vec<MatrixCell<'_>> = self.cells().collect();
@@ -236,6 +245,15 @@ impl<'a> MatrixCell<'a> {
         self.summary.outcome.is_some_and(RunOutcome::gave_way)
     }
 
+    /// What is said where there are no runs.
+    pub(crate) fn absence(&self) -> &'static str {
+        if self.subject.guard.is_some() && !self.document.is_guardable() {
+            "not guarded"
+        } else {
+            "not run"
+        }
+    }
+
     /// What happened, in one sentence.
     pub(crate) fn sentence(&self) -> String {
         let success = &self.summary.attacks.success;
@@ -249,8 +267,14 @@ impl<'a> MatrixCell<'a> {
             .first()
             .and_then(|finding| finding.info?.description.as_deref());
         let what = what.map(|what| format!(": {}", what.trim().trim_end_matches('.')));
+        // A hit that the control has, too, is not the attack's.
+        let control = if self.summary.twins.false_positives.some > 0 {
+            " The control run matched, too: the agent does the same without the attack, so this hit alone proves nothing."
+        } else {
+            ""
+        };
         format!(
-            "The attack got through against {} {runs}{}.",
+            "The attack got through against \"{}\" {runs}{}.{control}",
             self.subject.name,
             what.unwrap_or_default()
         )

@@ -1,6 +1,7 @@
-//! What is wrong with files that people write, and its forms for programs, one file each.
+//! What is wrong with files that people write, and its forms, one file each.
 
 pub mod github;
+pub mod human;
 pub mod json;
 pub mod sarif;
 

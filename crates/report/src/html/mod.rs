@@ -9,6 +9,7 @@ mod content;
 mod coverage;
 mod elements;
 mod findings;
+mod guards;
 mod overview;
 mod participants;
 mod runs;
@@ -50,6 +51,7 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
                 main { "\n"
                     (findings::section(view))
                     (overview::subjects(view))
+                    (guards::section(view))
                     (overview::matrix(view))
                     (overview::changes(view))
                     (overview::categories(view))
@@ -146,6 +148,7 @@ fn navigation(view: &ReportView<'_>) -> Markup {
     let sections = [
         ("findings", "Findings", true),
         ("subjects", "Agents", true),
+        ("guards", "Guard", !view.summary.guards.is_empty()),
         ("matrix", "All attacks", true),
         ("changes", "Changes", view.input.comparison.is_some()),
         ("categories", "Categories", true),

@@ -210,6 +210,7 @@ pub(super) fn changes(view: &ReportView<'_>) -> Markup {
                 "Compared with " (code(&comparison.baseline)) " of " (text(&comparison.baseline_started_at)) ": "
                 (comparison.counts()) ". If nothing had changed, a regression would be found with a probability of at most "
                 (comparison.threshold) ", over all attacks and agents. Unknown: too few runs to tell, or none."
+                @if let Some(standing) = comparison.standing() { " " (standing) }
                 @if let Some(incomparable) = comparison.incomparable {
                     " The baseline cannot be compared: " (incomparable.reason()) "."
                 }

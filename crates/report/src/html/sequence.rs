@@ -7,6 +7,7 @@ use super::content::content;
 use super::elements::{message_anchor, tool_of};
 use super::participants::Participants;
 use super::untrusted::{code, name, text};
+use crate::conversation::{UNNAMED, shown_name};
 use crate::text::plural;
 use crate::view::MatrixCell;
 use proofhouse_campaign::result::{RunEvidence, RunRecord};
@@ -46,18 +47,6 @@ pub(super) fn diagram(
         @if !left_out.is_empty() {
             p.note { (plural(left_out.len() as u64, "message")) " left out." } "\n"
         }
-    }
-}
-
-/// What single actors and phases are called that their document does not name.
-const UNNAMED: &str = "default";
-
-/// The name of a participant for people.
-fn shown_name(participant: &str) -> &str {
-    if participant == UNNAMED {
-        "attacker"
-    } else {
-        participant
     }
 }
 

@@ -82,6 +82,7 @@ fn judged(document: &Document, verdict: &DocumentVerdict) -> Value {
         "id": attack.id,
         "name": attack.name,
         "result": verdict.attack.result.as_str(),
+        "not_judged": verdict.not_judged().map(ToString::to_string),
         "max_tier": verdict.attack.max_tier.map(proofhouse_oatf::Tier::as_str),
         "diagnostic": verdict.attack.diagnostic,
         "summary": verdict.attack.evaluation_summary,
@@ -105,6 +106,7 @@ fn read(summary: &ReadSummary) -> Value {
         "unknown_fields": summary.unknown_fields,
         "ignored": summary.ignored,
         "forgotten_requests": summary.forgotten_requests,
+        "without_arguments": summary.without_arguments,
     })
 }
 
@@ -113,6 +115,7 @@ fn counts(counts: VerdictCounts) -> Value {
         "exploited": counts.exploited,
         "partial": counts.partial,
         "not_exploited": counts.not_exploited,
+        "not_judged": counts.not_judged,
         "error": counts.error,
     })
 }
