@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use proofhouse_campaign::config::{ConfigVariables, FILE, LIMITS, ProjectConfig, read, shown};
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_oatf::DiagnosticSeverity;
 
 use crate::environment::environment;
@@ -14,8 +15,8 @@ use crate::tools::manifests::show;
 /// Whether and where a configuration is read.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ConfigOptions {
-    /// Read settings from this file; flags override it [default: ./proofhouse.yaml, unless the command line names a
-    /// subject that is not in it]
+    /// Read settings from this file; flags override them [default: proofhouse.yaml in this directory, if there is one.
+    /// It is not read if --command, a URL or --subject names an agent that is not in it]
     #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
     config: Option<PathBuf>,
 
@@ -50,6 +51,7 @@ impl ConfigOptions {
             None if by_default && !self.no_config && is_here() => Path::new(FILE),
             None => return Ok(None),
         };
+        WantedFiles::Configuration.check(&[path.to_owned()])?;
         let input = FileInput::File(path.to_owned());
         let text = input.read(LIMITS.max_bytes).map_err(|error| {
             CommandError::usage(format!("the configuration {}: {error}", input.shown()))

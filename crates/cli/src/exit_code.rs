@@ -64,7 +64,8 @@ pub(crate) const HELP: &str = "\
 Results go to stdout; messages go to stderr.
 
 Exit codes:
-  0   success; for an attacked agent: at least one attack was resisted, and none got through
+  0   success; for an attacked agent: at least one attack was resisted, and none got through,
+      or only such as --fail-on leaves out
   1   problems found: an attack got through, a condition of --fail-on holds, a file is invalid
       or not formatted, a test case failed, a tool call failed, or a rule or a limit of an
       agent ended its task

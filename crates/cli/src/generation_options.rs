@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use proofhouse_oatf::GenerationProvider;
 use proofhouse_semantic::{Config, Method, OpenAiGeneration, Secret};
+use proofhouse_wire::gate::RequestGate;
 
 use crate::output::CommandError;
 use crate::proxies;
@@ -30,6 +31,14 @@ pub(crate) struct GenerationOptions {
 impl GenerationOptions {
     /// The provider that was asked for, if one was.
     pub(crate) fn provider(&self) -> Result<Option<Arc<dyn GenerationProvider>>, CommandError> {
+        self.provider_behind(None)
+    }
+
+    /// The same, with its requests behind a gate.
+    pub(crate) fn provider_behind(
+        &self,
+        gate: Option<Arc<dyn RequestGate>>,
+    ) -> Result<Option<Arc<dyn GenerationProvider>>, CommandError> {
         let (Some(url), Some(model)) = (&self.generate_url, &self.generate_model) else {
             return Ok(None);
         };
@@ -43,6 +52,7 @@ impl GenerationOptions {
         };
         let config = Config {
             api_key,
+            gate,
             proxies: proxies::from_environment(),
             // The method is for scores, of which none are asked.
             ..Config::new(url, model, Method::Judge)

@@ -37,6 +37,7 @@ struct LiveView {
 struct LiveRow {
     name: String,
     mode: String,
+    is_server: bool,
     address: String,
     phase: String,
     messages: u64,
@@ -50,6 +51,7 @@ impl Live {
                 .map(|actor| LiveRow {
                     name: printable_line(&actor.name),
                     mode: printable_line(actor.mode.as_str()),
+                    is_server: actor.mode.is_server(),
                     address: String::new(),
                     phase: String::new(),
                     messages: 0,
@@ -116,6 +118,7 @@ impl LiveView {
                 let at = if address.is_empty() { "" } else { " at " };
                 self.say(&format!("{actor}: ready{at}{address}"));
                 self.row(actor, |row| row.address = address);
+                self.say_where_to_connect(actor);
             }
             RunEvent::Phase { actor, phase, .. } => {
                 let phase = printable_line(phase);
@@ -165,6 +168,22 @@ impl LiveView {
     fn row(&mut self, actor: &str, change: impl FnOnce(&mut LiveRow)) {
         if let Some(row) = self.actors.iter_mut().find(|row| row.name == actor) {
             change(row);
+        }
+    }
+
+    /// Says what is waited for, once the last of the servers is there.
+    fn say_where_to_connect(&mut self, last: &str) {
+        let servers = || self.actors.iter().filter(|row| row.is_server);
+        let urls: Vec<&str> = servers()
+            .map(|row| row.address.as_str())
+            .filter(|address| address.starts_with("http"))
+            .collect();
+        let is_server = servers().any(|row| row.name == last);
+        if is_server && !urls.is_empty() && urls.len() == servers().count() {
+            let urls = urls.join(" and ");
+            self.say(&format!(
+                "Waiting for your agent. Connect it to {urls} (Ctrl-C stops)."
+            ));
         }
     }
 

@@ -8,9 +8,11 @@ mod config_options;
 mod endpoints;
 mod environment;
 mod exit_code;
+mod fleet_options;
 mod generation_options;
 mod input;
 mod interrupt;
+mod kubernetes_options;
 mod listen_address;
 mod live;
 mod notices;
@@ -44,15 +46,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            suggest_command(&mut error);
             // A closed pipe is the reader's choice and no reason to complain.
             let _ = error.print();
-            if let Some(near) = near_command(&error) {
-                output::talk(&format!("hint: did you mean `{near}`?"));
-            }
             if misses_traces(&error) {
                 output::talk(
-                    "hint: put the traces before --rules, which takes all paths up to the next flag",
+                    "tip: put the traces before --rules, which takes all paths up to the next flag",
                 );
             }
             return match error.kind() {
@@ -71,17 +71,37 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command that was most likely meant, where the parser does not say it itself.
-fn near_command(error: &clap::Error) -> Option<String> {
+/// What other tools call our commands.
+const OTHER_NAMES: [(&str, &str); 4] = [
+    ("test", "run"),
+    ("report", "open"),
+    ("check", "validate"),
+    ("lint", "validate"),
+];
+
+/// Names the command that was most likely meant, in place of what the parser would guess.
+fn suggest_command(error: &mut clap::Error) {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
-        return None;
+        return;
     };
-    if error.get(ContextKind::SuggestedSubcommand).is_some() {
-        return None;
+    let given = given.clone();
+    // A command of a command is looked for elsewhere.
+    let mut words = std::env::args_os().skip(1);
+    let first = words.find(|word| !word.to_string_lossy().starts_with('-'));
+    if first.is_none_or(|first| first.to_string_lossy() != given) {
+        return;
     }
     let command = Cli::command();
-    let names = command.get_subcommands().map(clap::Command::get_name);
-    proofhouse_source::did_you_mean(given, names).map(str::to_owned)
+    let names = || command.get_subcommands().map(clap::Command::get_name);
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == given);
+    let near = other
+        .map(|(_, name)| *name)
+        .or_else(|| names().find(|name| given.len() > 2 && name.starts_with(&given)))
+        .or_else(|| proofhouse_source::did_you_mean(&given, names()));
+    if let Some(near) = near {
+        let near = ContextValue::Strings(vec![near.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, near);
+    }
 }
 
 /// Whether the traces are missing, most likely because `--rules` took them.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use proofhouse_report::quoting::{escaped_json, quoted};
 use proofhouse_source::plain_error;
-pub(crate) use proofhouse_source::{is_invisible, printable, printable_line};
+pub(crate) use proofhouse_source::{printable, printable_line};
 
 use crate::exit_code::Exit;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use proofhouse_oatf::SemanticEvaluator;
 use proofhouse_semantic::{Config, Method, OpenAiSemantic, Secret};
+use proofhouse_wire::gate::RequestGate;
 
 use crate::output::CommandError;
 use crate::proxies;
@@ -58,14 +59,23 @@ pub(crate) enum SemanticMethod {
 impl SemanticOptions {
     /// The evaluator that was asked for, if one was.
     pub(crate) fn evaluator(&self) -> Result<Option<Arc<dyn SemanticEvaluator>>, CommandError> {
+        self.evaluator_behind(None)
+    }
+
+    /// The same, with its requests behind a gate.
+    pub(crate) fn evaluator_behind(
+        &self,
+        gate: Option<Arc<dyn RequestGate>>,
+    ) -> Result<Option<Arc<dyn SemanticEvaluator>>, CommandError> {
         #[expect(
             clippy::disallowed_methods,
             reason = "the binary reads the environment"
         )]
         let environment = |name: &str| std::env::var(name).ok();
-        let Some(config) = self.config(environment)? else {
+        let Some(mut config) = self.config(environment)? else {
             return Ok(None);
         };
+        config.gate = gate;
         let evaluator =
             OpenAiSemantic::new(config).map_err(|error| CommandError::usage(error.to_string()))?;
         Ok(Some(Arc::new(evaluator)))

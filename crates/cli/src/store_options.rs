@@ -17,7 +17,7 @@ const DEFAULT: &str = "proofhouse.db";
 pub(crate) struct StoreOptions {
     /// The database: the path of an SQLite file, or a postgres:// URL. Put a URL with a password in the variable
     /// PROOFHOUSE_STORE instead [default: PROOFHOUSE_STORE, or proofhouse.db]
-    #[arg(long, value_name = "FILE|URL")]
+    #[arg(long, value_name = "FILE|URL", global = true)]
     store: Option<String>,
 }
 
@@ -106,6 +106,11 @@ impl fmt::Display for StoreLocation {
 }
 
 impl StoreOptions {
+    /// Whether the flag is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.store.is_some()
+    }
+
     fn place(&self) -> Result<StoreLocation, CommandError> {
         #[expect(clippy::disallowed_methods, reason = "the help names the variable")]
         let variable = || std::env::var("PROOFHOUSE_STORE").ok();

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
-use proofhouse_campaign::config::{positive_duration, sounds_secret};
+use proofhouse_campaign::config::{FILE, positive_duration, sounds_secret};
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_source::did_you_mean;
+use proofhouse_subjects::discover::start_command;
 use proofhouse_subjects::headers::{HeaderError, RequestHeader};
 use proofhouse_subjects::spec::{
     self, CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready,
@@ -20,6 +22,7 @@ use proofhouse_subjects::{
 
 use crate::environment::environment;
 use crate::input::parse_size;
+use crate::listen_address::listen_address;
 use crate::notices;
 use crate::output::{CommandError, printable_line};
 use crate::tools::arguments::pair;
@@ -28,6 +31,7 @@ use crate::tools::arguments::pair;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ServesFlag {
     /// AG-UI at http://127.0.0.1:PORT/
+    #[value(alias = "ag_ui")]
     AgUi,
     /// A2A at http://127.0.0.1:PORT/
     A2a,
@@ -145,11 +149,11 @@ pub(crate) struct SubjectOptions {
     mcp_url: Option<String>,
 
     /// The address where the running agent expects its MCP server, such as 127.0.0.1:8080. The attack listens there
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     mcp_listen: Option<SocketAddr>,
 
     /// The address where the running agent expects another A2A agent. The attack listens there
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     a2a_listen: Option<SocketAddr>,
 
     /// An HTTP header to send to a running agent, or to a command that is a server. Its value never appears in
@@ -191,17 +195,33 @@ impl SubjectOptions {
         let opening = OpenContext {
             environment: environment(),
             notify: &notices::show,
+            gate: None,
         };
         let specs = self.specs(configured)?;
         let opened = specs.iter().map(|spec| Ok(open(spec, &opening)?));
         opened.collect()
     }
 
-    /// Who the subjects are. Flags win over what a configuration says of them.
+    /// Who the subjects are. A model that none of them would use is refused.
     pub(crate) fn specs(
         &self,
         configured: &[SubjectSpec],
     ) -> Result<Vec<SubjectSpec>, CommandError> {
+        let specs = self.described(configured)?;
+        let takes_model = |spec: &SubjectSpec| matches!(spec.kind, SubjectKind::Manifest(_));
+        if let Some(model) = &self.model
+            && !specs.iter().any(takes_model)
+        {
+            return Err(CommandError::usage(printable_line(&format!(
+                "--model needs an agent manifest (--subject agent.yaml). To attack the model itself: --subject \
+                 {MODEL_PREFIX}{model}"
+            ))));
+        }
+        Ok(specs)
+    }
+
+    /// What flags and a configuration say of the subjects. Flags win.
+    fn described(&self, configured: &[SubjectSpec]) -> Result<Vec<SubjectSpec>, CommandError> {
         if self.is_demonstration() && !configured.is_empty() {
             return Ok(configured.iter().map(|spec| self.over(spec)).collect());
         }
@@ -220,7 +240,7 @@ impl SubjectOptions {
                 None if is_plain(name) && !configured.is_empty() => {
                     return Err(CommandError::usage(unknown(name, configured)));
                 }
-                None => kinds.push((None, self.named(name))),
+                None => kinds.push((None, self.named(name)?)),
             }
         }
         for (place, text) in self.commands.iter().enumerate() {
@@ -260,33 +280,39 @@ impl SubjectOptions {
     }
 
     /// What `--subject` says.
-    fn named(&self, name: &str) -> SubjectKind {
+    fn named(&self, name: &str) -> Result<SubjectKind, CommandError> {
         if let Some(model) = name.strip_prefix(MODEL_PREFIX) {
-            return SubjectKind::Model(ModelSpec {
+            return Ok(SubjectKind::Model(ModelSpec {
                 model: model.to_owned(),
                 base_url: self.base_url.clone(),
                 instructions: self.system_prompt.clone(),
                 directory: None,
-            });
+            }));
         }
-        if [".yaml", ".yml"].iter().any(|end| name.ends_with(end)) {
-            SubjectKind::Manifest(ManifestSpec {
-                path: PathBuf::from(name),
-                agent: self.agent.clone(),
-                model: self.model.clone(),
-                base_url: self.base_url.clone(),
-                allow: self.allow.clone(),
-            })
-        } else {
-            SubjectKind::Simulation(name.to_owned())
+        if is_plain(name) {
+            return Err(CommandError::usage(nobody(name)));
         }
+        if name.starts_with("sim:") {
+            return Ok(SubjectKind::Simulation(name.to_owned()));
+        }
+        let path = PathBuf::from(name);
+        WantedFiles::Subjects.check(std::slice::from_ref(&path))?;
+        Ok(SubjectKind::Manifest(ManifestSpec {
+            path,
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            allow: self.allow.clone(),
+        }))
     }
 
     fn command(&self, text: &str) -> Result<CommandSpec, CommandError> {
-        let words = shlex::split(text).unwrap_or_default();
+        let words = shlex::split(text).ok_or_else(|| {
+            CommandError::usage("--command: a quote is not closed; write it twice, or remove it")
+        })?;
         if words.first().is_none_or(String::is_empty) {
             return Err(CommandError::usage(
-                "--command: write a command in which all quotes are closed",
+                "--command: the command is empty; write one such as 'python agent.py {prompt}'",
             ));
         }
         let directory = match (&self.copy, &self.directory) {
@@ -375,6 +401,26 @@ fn replace(value: &mut Option<String>, given: &Option<String>) {
 fn is_plain(name: &str) -> bool {
     let is_file = [".yaml", ".yml"].iter().any(|end| name.ends_with(end));
     !is_file && !name.starts_with("sim:") && !name.starts_with(MODEL_PREFIX)
+}
+
+/// Says what to write instead of a name that nobody has: no configuration says who it is.
+fn nobody(name: &str) -> String {
+    let path = Path::new(name);
+    let simulations = SIMULATIONS.map(|(name, _)| name);
+    printable_line(&if path.is_file() {
+        let command = start_command(path);
+        format!("--subject: {name} is a program; start it with: --command '{command}'")
+    } else if path.is_dir() {
+        format!("--subject: {name} is a directory; name the agent manifest in it")
+    } else if let Some(near) = did_you_mean(&format!("sim:{name}"), simulations) {
+        format!("--subject: no subject `{name}`; did you mean {near}?")
+    } else if path.extension().is_some() {
+        format!("--subject: {name}: no such file")
+    } else if Path::new(FILE).exists() {
+        format!("--subject: no subject `{name}`: {FILE} was not read, or names no subjects")
+    } else {
+        format!("--subject: no subject `{name}`: there is no {FILE} here; run: proofhouse init")
+    })
 }
 
 /// Says that a configuration has nobody of this name, and who is in it.

@@ -7,6 +7,7 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use proofhouse_server::otel_bridge;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -67,6 +68,7 @@ fn ours(level: tracing_subscriber::filter::LevelFilter) -> Targets {
     let crates = [
         "proofhouse",
         "proofhouse_agent",
+        "proofhouse_guard",
         "proofhouse_server",
         "proofhouse_store",
         "proofhouse_tools",
@@ -80,6 +82,16 @@ pub(crate) struct Telemetry {
 }
 
 impl TelemetryOptions {
+    /// Spans alone, for a command that has lines of its own.
+    pub(crate) fn spans_to(otlp: Option<String>) -> Self {
+        let (log, log_json) = (LogLevelFlag::Off, false);
+        Self {
+            log,
+            log_json,
+            otlp,
+        }
+    }
+
     /// Begins to tell.
     pub(crate) fn begin(&self) -> Result<Telemetry, CommandError> {
         let filter = ours(self.log.filter());
@@ -107,6 +119,9 @@ impl TelemetryOptions {
             .with(spans);
         // Somebody else may have set one up before, in tests.
         let _ = subscriber.try_init();
+        if provider.is_some() {
+            otel_bridge::install();
+        }
         Ok(Telemetry { provider })
     }
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
-use proofhouse_detect::{FORMATS, Format, ImportOptions, ReadSummary};
+use proofhouse_campaign::canaries;
+use proofhouse_detect::{FORMATS, Format, ImportOptions, ReadSummary, Scanner};
 use proofhouse_oatf::Protocol;
 
 use crate::input::{FileInput, TRACES, collect, parse_size};
@@ -88,6 +89,22 @@ pub(crate) fn find(
         ));
     }
     Ok(inputs)
+}
+
+/// The scanner for a trace that says which canaries its run had, if it does.
+pub(crate) fn planted(
+    scanner: &Scanner,
+    input: &FileInput,
+) -> Result<Option<Scanner>, CommandError> {
+    let file = match input {
+        FileInput::File(path) => File::open(path).ok(),
+        FileInput::Stdin => None,
+    };
+    let values = file.map(canaries::recorded).unwrap_or_default();
+    let planted = (!values.is_empty()).then(|| canaries::scanner_with(scanner, &values));
+    planted
+        .transpose()
+        .map_err(|error| CommandError::cannot_run(format!("{}: {error}", input.name())))
 }
 
 /// A trace that is being read, and how much of it was.

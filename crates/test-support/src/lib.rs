@@ -11,6 +11,8 @@ pub mod a2a_values;
 pub mod alone;
 pub mod browser;
 pub mod http;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
 pub mod loopback;
 pub mod peers;
 pub mod postgres;

@@ -1,8 +1,8 @@
 //! A PostgreSQL for tests: the one that PROOFHOUSE_POSTGRES_URL names, or a private one.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::workspace;
@@ -12,7 +12,14 @@ use crate::workspace;
 #[derive(Debug)]
 pub struct Postgres {
     url: String,
-    server: Option<Child>,
+    server: Option<PrivateServer>,
+}
+
+/// A server that the script runs for us.
+#[derive(Debug)]
+struct PrivateServer {
+    script: Child,
+    says: BufReader<ChildStdout>,
 }
 
 /// Why there is no server.
@@ -46,6 +53,13 @@ impl Postgres {
             .ok()
     }
 
+    /// A private one, which can be stopped and started again; says loudly when there is none.
+    pub fn private(test: &str) -> Option<Self> {
+        Self::start(&[])
+            .inspect_err(|error| skipped(test, &error.to_string()))
+            .ok()
+    }
+
     /// The one that is named, or a private one; an error says why there is none.
     fn find() -> Result<Self, NoPostgres> {
         workspace::setting("PROOFHOUSE_POSTGRES_URL")
@@ -64,7 +78,7 @@ impl Postgres {
     pub fn start(more: &[&Path]) -> Result<Self, NoPostgres> {
         // The script removes the directory.
         let directory = tempfile::tempdir().unwrap().keep();
-        let mut server = Command::new(workspace::root().join("scripts/postgres"))
+        let mut script = Command::new(workspace::root().join("scripts/postgres"))
             .arg(directory)
             .args(more)
             .stdin(Stdio::piped())
@@ -73,11 +87,10 @@ impl Postgres {
             .spawn()
             .map_err(NoPostgres::Script)?;
         let mut url = String::new();
-        if let Some(output) = server.stdout.take() {
-            BufReader::new(output).read_line(&mut url).unwrap();
-        }
+        let mut says = BufReader::new(script.stdout.take().unwrap());
+        says.read_line(&mut url).unwrap();
         if url.is_empty() {
-            let output = server.wait_with_output().unwrap();
+            let output = script.wait_with_output().unwrap();
             let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             // A server that is installed and does not start is no reason to skip.
             assert_eq!(
@@ -89,8 +102,34 @@ impl Postgres {
         }
         Ok(Self {
             url: url.trim().to_owned(),
-            server: Some(server),
+            server: Some(PrivateServer { script, says }),
         })
+    }
+
+    /// Stops a private server: every connection is cut, and there are no new ones.
+    ///
+    /// # Panics
+    ///
+    /// If it is not private, or does not stop.
+    pub fn stop(&mut self) {
+        self.order("stop", "stopped");
+    }
+
+    /// Starts it again at the same address, with everything that it had.
+    ///
+    /// # Panics
+    ///
+    /// If it is not private, or does not start.
+    pub fn start_again(&mut self) {
+        self.order("start", "started");
+    }
+
+    fn order(&mut self, order: &str, done: &str) {
+        let server = self.server.as_mut().unwrap();
+        writeln!(server.script.stdin.as_mut().unwrap(), "{order}").unwrap();
+        let mut said = String::new();
+        server.says.read_line(&mut said).unwrap();
+        assert_eq!(said.trim(), done, "after {order}");
     }
 
     /// Its address.
@@ -102,8 +141,8 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         if let Some(mut server) = self.server.take() {
-            drop(server.stdin.take());
-            let _ = server.wait();
+            drop(server.script.stdin.take());
+            let _ = server.script.wait();
         }
     }
 }

@@ -10,6 +10,7 @@ use proofhouse_campaign::result::RunRecord;
 use proofhouse_wire::sync::lock;
 
 use crate::output::{complain, is_quiet, printable_line, talk};
+use crate::report::plural;
 
 /// How often the line is drawn again.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -36,10 +37,12 @@ pub(crate) struct CampaignMeter {
     /// The last tenth that was told, and how many attacks got through until now.
     told: Mutex<(usize, usize)>,
     has_trouble: AtomicBool,
+    /// How many of all runs are attacks and controls.
+    kinds: (usize, usize),
 }
 
 impl CampaignMeter {
-    pub(crate) fn new(mode: ProgressMode, is_verbose: bool) -> Self {
+    pub(crate) fn new(mode: ProgressMode, is_verbose: bool, kinds: (usize, usize)) -> Self {
         let is_shown = mode != ProgressMode::None && !is_quiet();
         Self {
             mode: if is_shown { mode } else { ProgressMode::None },
@@ -48,6 +51,7 @@ impl CampaignMeter {
             drawn: Mutex::new(None),
             told: Mutex::new((0, 0)),
             has_trouble: AtomicBool::new(false),
+            kinds,
         }
     }
 
@@ -90,11 +94,18 @@ impl CampaignMeter {
             told.0 = tenth;
             let left = progress.left.filter(|_| tenth < 10);
             let left = left.map(|left| format!(", {} left", clock(left)));
+            let (attacks, controls) = self.kinds;
+            let kinds = format!(
+                " ({}, {})",
+                plural(attacks, "attack"),
+                plural(controls, "control")
+            );
             talk(&format!(
-                "{:>3}%  {} of {} runs, {} got through{}",
+                "{:>3}%  {} of {} runs{}, {} got through{}",
                 tenth * 10,
                 progress.done,
                 progress.total,
+                if tenth == 10 { kinds.as_str() } else { "" },
                 told.1,
                 left.unwrap_or_default(),
             ));

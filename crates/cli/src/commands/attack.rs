@@ -12,7 +12,9 @@ use proofhouse_campaign::config::{duration, positive_duration};
 use proofhouse_campaign::document::{DocumentError, Script, TwinError};
 use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::load::with_control;
-use proofhouse_campaign::outcome::{ControlState, JudgedAttack, RunCondition, control_state};
+use proofhouse_campaign::outcome::{
+    ControlState, JudgedAttack, RunCondition, RunOutcome, broken_by, control_state,
+};
 use proofhouse_campaign::planted::Planted;
 use proofhouse_detect::{REDACTED, Redactor};
 use proofhouse_oatf::Document;
@@ -20,6 +22,7 @@ use proofhouse_range::{
     ActorEndpoint, ClientAuthorization, DeliveryModifiers, Ending, RunHandle, RunOptions,
     RunReport, run,
 };
+use proofhouse_report::attack;
 use proofhouse_subjects::client_authorization::client_authorization;
 use proofhouse_subjects::headers::{self, SHORTEST_SECRET};
 use proofhouse_wire::run_files::{WholeFile, create_trace};
@@ -33,7 +36,6 @@ use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
-use crate::report::attack;
 use crate::rules::load_or_complain;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::interruptible;
@@ -79,7 +81,7 @@ pub(crate) struct AttackCommand {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     grace: Option<Duration>,
 
-    /// End the run when the agent has sent nothing for this long
+    /// End the run when the agent has not connected, or has sent nothing, for this long
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "5m")]
     idle_limit: Duration,
 
@@ -233,7 +235,7 @@ impl AttackCommand {
         match self.format {
             AttackFormat::Human => {
                 let cited = cited.as_deref();
-                attack::human(&mut data, &document, &name, cited, judged, &report)?;
+                data.write(&attack::text(&document, &name, cited, judged, &report))?;
                 if let Some(planted) = &planted {
                     data.line(&format!(
                         "canaries: use --seed {} to get the same ones again",
@@ -245,7 +247,7 @@ impl AttackCommand {
         }
         data.finish()?;
         if failures.is_empty() {
-            return Ok(attack::exit(judged, &report));
+            return Ok(exit(judged, &report));
         }
         Err(CommandError::cannot_run(failures.join("; ")))
     }
@@ -409,6 +411,7 @@ impl AttackCommand {
             endpoints,
             grace: self.grace.unwrap_or(usual.grace),
             idle_limit: self.idle_limit,
+            arrival_limit: self.idle_limit,
             max_session: self.max_session,
             check_origin: !self.any_origin,
             new_threads: true,
@@ -539,5 +542,18 @@ fn execute(
                 exit: Exit::Interrupted,
             })
         }
+    }
+}
+
+/// The exit code: that of the outcome, unless the run was cut short before anything got through.
+fn exit(judged: Option<&JudgedAttack>, report: &RunReport) -> Exit {
+    let outcome = judged.map(|judged| judged.outcome);
+    match outcome {
+        Some(RunOutcome::Exploited | RunOutcome::Partial) => Exit::Failure,
+        _ if report.ending == Ending::Interrupted => Exit::Interrupted,
+        Some(RunOutcome::Resisted) => Exit::Success,
+        Some(RunOutcome::Inconclusive) => Exit::Inconclusive,
+        None if report.exposure.reached && broken_by(report).is_none() => Exit::Success,
+        None => Exit::Inconclusive,
     }
 }

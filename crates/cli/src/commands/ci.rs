@@ -115,7 +115,7 @@ impl CiInit {
             if let Some(parent) = path.parent() {
                 std::fs::create_dir_all(parent).map_err(|error| {
                     CommandError::cannot_run(format!(
-                        "{}: cannot be made: {error}",
+                        "{}: cannot create the directory: {error}; change its permissions, or preview the workflow with --print",
                         shown_path(parent)
                     ))
                 })?;

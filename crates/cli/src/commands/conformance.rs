@@ -1,16 +1,14 @@
 //! `proofhouse conformance`: runs the public vector suite.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use proofhouse_oatf::ReadLimits;
-use proofhouse_oatf::conformance::{self, CaseResult, DOCUMENT_FOLDERS};
-use proofhouse_wire::files::files_in;
+use proofhouse_campaign::conformance::run_suites;
+use proofhouse_oatf::conformance::CaseResult;
 use serde_json::json;
 
 use crate::exit_code::Exit;
-use crate::input::{FileInput, Unreadable};
-use crate::output::{CommandError, StdoutData, printable_line};
+use crate::output::{CommandError, StdoutData};
 
 /// Run the OATF conformance tests in a directory
 #[derive(Debug, Args)]
@@ -43,7 +41,8 @@ enum ConformanceFormat {
 
 impl Conformance {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let results = run(&self.dir)?;
+        let results = run_suites(&self.dir);
+        let results = results.map_err(|error| CommandError::of(&error, true))?;
         let failed = results
             .iter()
             .filter(|result| result.failure.is_some())
@@ -92,65 +91,4 @@ impl Conformance {
             Exit::Failure
         })
     }
-}
-
-/// Runs every suite in a directory.
-fn run(directory: &Path) -> Result<Vec<CaseResult>, CommandError> {
-    let wrong = |path: &Path, reason: &dyn std::fmt::Display| {
-        CommandError::usage(printable_line(&format!("{}: {reason}", path.display())))
-    };
-    if !directory.is_dir() {
-        return Err(wrong(directory, &"no such directory"));
-    }
-    let mut results = Vec::new();
-    for (suite, must_parse) in DOCUMENT_FOLDERS {
-        let folder = directory.join(suite);
-        if folder.is_dir() {
-            documents(suite, &folder, must_parse, &mut results)?;
-        }
-    }
-    for file in conformance::suite_files() {
-        let path = directory.join(file);
-        if path.exists() {
-            let text = FileInput::File(path.clone()).read(conformance::MAX_BYTES);
-            let text = text.map_err(|error| wrong(&path, &error))?;
-            let cases = conformance::run_suite(file, &text);
-            results.extend(cases.map_err(|error| wrong(&path, &error))?);
-        }
-    }
-    if results.is_empty() {
-        return Err(wrong(directory, &"no suite in this directory"));
-    }
-    Ok(results)
-}
-
-/// Runs a folder in which each file is a case.
-fn documents(
-    suite: &str,
-    folder: &Path,
-    must_parse: bool,
-    results: &mut Vec<CaseResult>,
-) -> Result<(), CommandError> {
-    for input in files_in(folder)? {
-        let FileInput::File(path) = &input else {
-            continue;
-        };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.ends_with(".meta.yaml") {
-            continue;
-        }
-        let failure = match input.read(ReadLimits::default().max_bytes) {
-            Ok(text) => conformance::parse_failure(&text, must_parse),
-            Err(Unreadable::Io(error)) => return Err(error.into()),
-            // What cannot be a text is not parsed, either.
-            Err(error) => must_parse.then(|| error.to_string()),
-        };
-        results.push(CaseResult {
-            suite: suite.to_owned(),
-            id: name.into_owned(),
-            name: String::new(),
-            failure,
-        });
-    }
-    Ok(())
 }

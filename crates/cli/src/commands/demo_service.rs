@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, BufReader};
 
 use crate::exit_code::Exit;
+use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, talk};
 use crate::tools::work::until_interrupted;
 
@@ -31,7 +32,7 @@ const MAX_BODY_BYTES: usize = 1 << 20;
     Stop it with Ctrl-C; the exit code is 0.")]
 pub(crate) struct DemoService {
     /// The address to listen on; port 0 picks a free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8765")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8765", value_parser = listen_address)]
     listen: SocketAddr,
 
     /// How long an unused session stays open

@@ -5,13 +5,12 @@ use proofhouse_campaign::cases::is_cases_file;
 use proofhouse_campaign::config;
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, OatfError, load_with, serialize};
-use proofhouse_report::findings::Checked;
+use proofhouse_report::findings::{Checked, human};
 use proofhouse_wire::write_files::replace;
 
 use crate::exit_code::Exit;
 use crate::input::{FileInput, Inputs, ShownName};
 use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
-use crate::report;
 
 /// Format threat documents
 ///
@@ -95,14 +94,11 @@ impl Fmt {
                     .into_iter()
                     .map(OatfError::into)
                     .collect::<Vec<Diagnostic>>();
-                report::human::write(
-                    data,
-                    &[Checked {
-                        name,
-                        text,
-                        findings,
-                    }],
-                )?;
+                data.write(&human::text(&[Checked {
+                    name,
+                    text,
+                    findings,
+                }]))?;
                 return Ok(false);
             }
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use proofhouse_campaign::config::{self, ConfigVariables, Draft, FILE};
-use proofhouse_campaign::setup::{Candidates, Prompter, is_command};
+use proofhouse_campaign::setup::{Candidates, Prompter, found_lines, is_command, nobody_found};
 use proofhouse_lsp::formats::FormatKind;
 use proofhouse_oatf::DiagnosticSeverity;
 use proofhouse_subjects::discover::{
@@ -16,8 +16,7 @@ use proofhouse_wire::write_files::create;
 
 use crate::environment::environment;
 use crate::exit_code::Exit;
-use crate::output::{CommandError, StdoutData, printable, printable_line, talk};
-use crate::report::plural;
+use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::written_files::create_with_schema;
 
 /// Set up Proofhouse for the agent in this directory
@@ -33,7 +32,7 @@ use crate::written_files::create_with_schema;
     proofhouse init --yes --command 'python agent.py --mcp {mcp_url} {prompt}'\n  \
     proofhouse init --endpoint http://127.0.0.1:8000/\n  \
     proofhouse init --simulation sim:careful\n  \
-    proofhouse init --print --no-probe\n\n\
+    proofhouse init --print --no-discover\n\n\
     Exit codes:\n  \
     0   written\n  \
     3   no agent was found that could be started, proofhouse.yaml exists, or it cannot be written\n  \
@@ -57,8 +56,8 @@ pub(crate) struct Init {
     model: Option<String>,
 
     /// Do not look for running agents on the ports of this machine
-    #[arg(long)]
-    no_probe: bool,
+    #[arg(long, alias = "no-probe")]
+    no_discover: bool,
 
     /// Ask no questions and use what was found
     #[arg(long)]
@@ -88,7 +87,9 @@ impl Init {
         self.check(&programs)?;
         let mut found = detect(Path::new("."));
         let endpoints = self.probe()?;
-        tell(&found, &endpoints);
+        for line in found_lines(&found, &endpoints, self.command.is_none()) {
+            talk(&line);
+        }
         let (draft, start) = self.choose(&mut found, endpoints, &programs)?;
         let text = config::text(&draft, &found);
         let (_, findings) = config::read(&text, Path::new(""), ConfigVariables::Unread, &|_| true);
@@ -203,14 +204,14 @@ impl Init {
         };
         draft.model.clone_from(&self.model);
         if draft.is_empty() {
-            return Err(CommandError::cannot_run(nobody(hint.as_deref())));
+            return Err(CommandError::cannot_run(nobody_found(hint.as_deref())));
         }
         Ok((draft, start))
     }
 
     /// Asks the agents that were named, or looks for some.
     fn probe(&self) -> Result<Vec<Spoken>, CommandError> {
-        if self.no_probe && self.endpoints.is_empty() {
+        if self.no_discover && self.endpoints.is_empty() {
             return Ok(Vec::new());
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -238,58 +239,4 @@ impl Init {
             Ok(found)
         })
     }
-}
-
-fn tell(found: &DiscoveredProject, endpoints: &[Spoken]) {
-    for agent in &found.agents {
-        talk(&printable_line(&format!(
-            "found the agent {} in {}",
-            agent.agent, agent.file
-        )));
-    }
-    for config in &found.mcp_configs {
-        let servers = plural(config.servers, "MCP server");
-        talk(&printable_line(&format!(
-            "found {servers} in {}",
-            config.file
-        )));
-    }
-    for endpoint in endpoints {
-        let line = format!(
-            "found an agent at {} that speaks {}",
-            without_credentials(endpoint.place()),
-            endpoint.protocols()
-        );
-        talk(&printable_line(&line));
-    }
-    for framework in &found.frameworks {
-        let name = framework.framework().name;
-        talk(&printable_line(&format!(
-            "found {name} in {}",
-            framework.file
-        )));
-    }
-    for hint in &found.commands {
-        talk(&printable_line(&format!(
-            "{} suggests the command: {}",
-            hint.file, hint.command
-        )));
-    }
-    for directory in &found.documents {
-        talk(&printable_line(&format!(
-            "found threat documents in {directory}"
-        )));
-    }
-}
-
-/// Says that there is nobody to test, and what to do.
-fn nobody(hint: Option<&str>) -> String {
-    let command = hint.unwrap_or("python agent.py {prompt}");
-    printable(&format!(
-        "no agent was found that can be started, so nothing was written. Try one of these:\n  \
-         proofhouse init --command '{command}'   (a command that does one task and connects to \
-         PROOFHOUSE_MCP_URLS)\n  \
-         proofhouse init --endpoint http://127.0.0.1:8000/   (a running agent)\n  \
-         proofhouse init --simulation sim:careful   (a simulated agent, to see how it works)"
-    ))
 }

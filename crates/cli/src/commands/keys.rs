@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use proofhouse_campaign::config::{duration, positive_duration};
-use proofhouse_server::audit;
+use proofhouse_server::key_change::{self, KeyOrder};
 use proofhouse_server::keys::{AccessRole, KeyScope, KeySecret};
-use proofhouse_store::model::{ApiKey, NewApiKey};
+use proofhouse_store::model::ApiKey;
 use proofhouse_store::{Store, StoreError};
 use serde_json::json;
 
@@ -16,8 +16,6 @@ use crate::store_options::StoreOptions;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
-/// Letters of a key's id: enough that two do not meet.
-const ID_LETTERS: usize = 12;
 
 /// Create, list, rotate and revoke API keys for `proofhouse serve`
 #[derive(Debug, Args)]
@@ -159,52 +157,6 @@ impl Keys {
     }
 }
 
-/// What a key is to be.
-#[derive(Debug, Default)]
-pub(crate) struct KeyOrder<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) scopes: &'a [KeyScope],
-    pub(crate) namespaces: Option<Vec<String>>,
-    pub(crate) holder: Option<String>,
-    pub(crate) expires_at: Option<i64>,
-}
-
-/// The id of a key. The hash tells nothing about the key, so its beginning can name it.
-fn id_of(secret: &KeySecret) -> String {
-    secret.hash().chars().take(ID_LETTERS).collect()
-}
-
-/// A key that nobody has yet.
-pub(crate) fn new_secret() -> Result<KeySecret, CommandError> {
-    KeySecret::new().map_err(|error| CommandError::cannot_run(error.to_string()))
-}
-
-/// Keeps the hash of a key, and notes that in the audit log.
-pub(crate) async fn keep(
-    store: &Store,
-    secret: &KeySecret,
-    order: KeyOrder<'_>,
-) -> Result<ApiKey, CommandError> {
-    let key = NewApiKey {
-        id: id_of(secret),
-        name: order.name.to_owned(),
-        hash: secret.hash(),
-        scopes: order.scopes.iter().map(ToString::to_string).collect(),
-        namespaces: order.namespaces,
-        holder: order.holder,
-        expires_at: order.expires_at,
-    };
-    let key = store.add_api_key(key).await.map_err(failed)?;
-    noted(store, "key.create", &key.id).await?;
-    Ok(key)
-}
-
-async fn noted(store: &Store, action: &str, id: &str) -> Result<(), CommandError> {
-    let entry = audit::by_command_line(action, &json!({"kind": "key", "id": id}));
-    store.append_audit(entry).await.map_err(failed)?;
-    Ok(())
-}
-
 /// The moment after so much time, by the clock of the store.
 async fn moment_after(store: &Store, time: Option<Duration>) -> Result<Option<i64>, CommandError> {
     let Some(time) = time else {
@@ -254,7 +206,8 @@ impl Create {
         scopes.dedup();
         let store = self.store.open().await?;
         let making = async {
-            let secret = new_secret()?;
+            let secret =
+                KeySecret::new().map_err(|error| CommandError::cannot_run(error.to_string()))?;
             let order = KeyOrder {
                 name: &self.name,
                 scopes: &scopes,
@@ -262,7 +215,9 @@ impl Create {
                 holder: self.user.clone(),
                 expires_at: moment_after(store.as_ref(), self.expires).await?,
             };
-            let key = keep(store.as_ref(), &secret, order).await?;
+            let key = key_change::keep(store.as_ref(), &secret, order)
+                .await
+                .map_err(failed)?;
             Ok::<_, CommandError>((key, secret))
         };
         let made = making.await;
@@ -276,13 +231,12 @@ impl Rotate {
     async fn run(self) -> Result<(), CommandError> {
         let store = self.store.open_existing().await?;
         let rotating = async {
-            let secret = new_secret()?;
-            let (id, hash) = (id_of(&secret), secret.hash());
+            let secret =
+                KeySecret::new().map_err(|error| CommandError::cannot_run(error.to_string()))?;
             let expires_at = moment_after(store.as_ref(), self.expires).await?;
             let overlap = millis(self.overlap);
-            let key = store.rotate_api_key(&self.id, (&id, &hash), expires_at, overlap);
+            let key = key_change::rotate(store.as_ref(), &self.id, &secret, expires_at, overlap);
             let key = key.await.map_err(failed)?;
-            noted(store.as_ref(), "key.rotate", &self.id).await?;
             Ok::<_, CommandError>((key, secret))
         };
         let made = rotating.await;
@@ -329,12 +283,9 @@ impl KeysList {
 impl Revoke {
     async fn run(self) -> Result<(), CommandError> {
         let store = self.store.open_existing().await?;
-        let revoked = match store.revoke_api_key(&self.id).await.map_err(failed) {
-            Ok(()) => noted(store.as_ref(), "key.revoke", &self.id).await,
-            refused => refused,
-        };
+        let revoked = key_change::revoke(store.as_ref(), &self.id).await;
         store.close().await;
-        revoked?;
+        revoked.map_err(failed)?;
         talk(&format!("revoked {}", printable_line(&self.id)));
         Ok(())
     }

@@ -16,15 +16,15 @@ use crate::traces::{self, TraceOptions};
 
 /// Draft a guard policy from traces of sessions in which nothing bad happened
 ///
-/// The draft says for each tool which fields of its results are free text, whether it seems to change something, and
-/// which arguments decide about that. Read and edit it: it is guessed from names and shapes.
+/// For each tool, the draft says which fields of its results are free text, whether the tool seems to change something,
+/// and which arguments decide what it changes. It is a guess from names and values: read and edit it before you use it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse guard --record clean.jsonl -- python server.py\n  \
     proofhouse learn clean.jsonl > policy.yaml\n  \
     proofhouse guard check policy.yaml\n\n\
-    Exit codes: 0 drafted, 2 drafted, but lines were skipped, 3 a trace cannot be read to its end or has no call of a tool,\n\
-    64 usage, 130 ended by Ctrl-C.")]
+    Exit codes:\n  0   written\n  2   written, but lines of a trace were skipped\n  3   a trace cannot be read to its end, or has no tool call\n  \
+    64  invalid arguments\n  130 stopped by Ctrl-C")]
 pub(crate) struct Learn {
     /// Traces: files, directories, or `-` for stdin
     #[arg(value_name = "TRACE", required = true)]

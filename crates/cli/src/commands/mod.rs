@@ -22,6 +22,7 @@ macro_rules! commands {
 mod agent;
 mod attack;
 mod audit;
+mod campaigns;
 mod ci;
 mod completions;
 mod conformance;
@@ -32,6 +33,7 @@ mod explain_verdict;
 mod fmt;
 mod guard;
 mod init;
+mod install;
 mod keys;
 mod learn;
 mod lsp;
@@ -47,6 +49,7 @@ mod schema;
 mod serve;
 mod tool;
 mod validate;
+mod worker;
 
 use clap::Parser;
 
@@ -84,10 +87,13 @@ enum UseColor {
 commands! {
     enum Command {
         Run(Box<run::RunCommand>),
+        Worker(Box<worker::WorkerCommand>),
+        Campaigns(campaigns::Campaigns),
         Open(open::Open),
         Replay(replay::ReplayCommand),
         Drive(drive::Drive),
         Init(init::Init),
+        Install(install::Install),
         Ci(ci::Ci),
         Attack(Box<attack::AttackCommand>),
         Scan(scan::Scan),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use proofhouse_campaign::report_format::ReportFormat;
+use proofhouse_campaign::report_format::{FORMATS, ReportFormat};
 use proofhouse_campaign::results_directory::{RESULTS, latest};
 
 use crate::environment::environment;
@@ -53,6 +53,15 @@ impl Open {
             return Err(CommandError::cannot_run(format!(
                 "{}: no such file; `proofhouse run` writes it at the end, unless --report names other formats",
                 shown_path(&report)
+            )));
+        }
+        let ending = |file: &Path| file.extension().map(std::ffi::OsStr::to_owned);
+        let is_report = |file: &str| ending(Path::new(file)) == ending(&report);
+        if !FORMATS.iter().any(|format| is_report(format.file)) {
+            return Err(CommandError::usage(format!(
+                "{} is not a report; name the directory of a campaign, or a file such as {}",
+                shown_path(&report),
+                ReportFormat::Html.info().file
             )));
         }
         let report = report.canonicalize().unwrap_or(report);

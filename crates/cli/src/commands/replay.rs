@@ -7,12 +7,13 @@ use proofhouse_campaign::replay::{
     KeptCampaign, MessageBudget, Replayed, Sources, find, gate, replay,
 };
 use proofhouse_report::replay::document as replay_json;
+use proofhouse_report::replay_text::{self, ShownMessages};
 
 use crate::exit_code::Exit;
 use crate::input::SizeLimit;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
-use crate::report::{self, plural};
+use crate::report::plural;
 use crate::semantic_options::SemanticOptions;
 
 /// Problems of one recording that are told one by one.
@@ -82,13 +83,23 @@ enum ReplayFormat {
 
 /// How much of a conversation is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MessageDetail {
+enum MessageDetail {
     /// Only the verdicts
     None,
     /// One line per message
     Short,
     /// Each message in full
     Full,
+}
+
+impl From<MessageDetail> for ShownMessages {
+    fn from(detail: MessageDetail) -> Self {
+        match detail {
+            MessageDetail::None => Self::None,
+            MessageDetail::Short => Self::Short,
+            MessageDetail::Full => Self::Full,
+        }
+    }
 }
 
 impl ReplayCommand {
@@ -124,7 +135,7 @@ impl ReplayCommand {
         }
         let mut data = StdoutData::new();
         match self.format {
-            ReplayFormat::Human => report::replay::write(&mut data, &all, messages)?,
+            ReplayFormat::Human => data.write(&replay_text::text(&all, messages.into()))?,
             ReplayFormat::Json => {
                 let with_messages = messages != MessageDetail::None;
                 data.json(&replay_json(&all, &found, with_messages))?;

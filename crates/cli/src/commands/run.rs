@@ -1,6 +1,6 @@
 //! `proofhouse run`: the main job, the threat library or documents of one's own against subjects.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,30 +15,42 @@ use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::filters;
 use proofhouse_campaign::gates::{FailOn, gate, has_resisted, surprises};
 use proofhouse_campaign::load::load;
-use proofhouse_campaign::plan::{DocumentFilter, Plan};
+use proofhouse_campaign::plan::{DocumentFilter, Plan, left_out_notes};
 use proofhouse_campaign::preflight::{Preflight, preflight};
 use proofhouse_campaign::replay::traces;
 use proofhouse_campaign::report_format::ReportFormat;
-use proofhouse_campaign::result::{CampaignResult, SubjectInfo};
+use proofhouse_campaign::result::{CampaignResult, RunRecord, SubjectInfo};
+use proofhouse_campaign::results_directory::{at_this_time, has_time};
 use proofhouse_campaign::sensitivity::Sensitivity;
 use proofhouse_campaign::store::{self, EarlierCampaign};
+use proofhouse_fleet::listing::campaign_json;
+use proofhouse_fleet::name::{CampaignName, shown};
+use proofhouse_fleet::plan::{PlanSettings, PlannedCampaign, WorkerNeed};
+use proofhouse_fleet::report;
+use proofhouse_fleet::worker::{WorkerEvent, WorkerSettings, run_worker};
 use proofhouse_report::preflight::explanation;
 use proofhouse_report::{listing, power};
-use proofhouse_subjects::Subject;
+use proofhouse_store::Store;
+use proofhouse_store::model::CampaignRow;
 use proofhouse_subjects::operator::now;
 use proofhouse_subjects::spec::SubjectSpec;
+use proofhouse_subjects::{GuardedSubject, OpenContext, Subject};
 use proofhouse_wire::{CancellationToken, adopt_orphans, end_orphans};
+use tokio::runtime::Runtime;
 
 use crate::campaign::meter::{CampaignMeter, ProgressMode};
+use crate::campaign::on_kubernetes::{print_manifest, work_on_kubernetes};
 use crate::campaign::reports::{self, CampaignReports};
 use crate::campaign::results::ResultsPlace;
 use crate::config_options::ConfigOptions;
+use crate::environment::environment;
 use crate::exit_code::Exit;
+use crate::fleet_options::{FleetOptions, WorkerOptions, failed, tell, worker_tools};
 use crate::generation_options::GenerationOptions;
 use crate::input::SizeLimit;
+use crate::kubernetes_options::KubernetesOptions;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
-use crate::report::plural;
 use crate::rules::unknown_names;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::{Worked, interruptible};
@@ -63,7 +75,10 @@ const DEFAULT_JOBS: u16 = 8;
     proofhouse run --command 'python agent.py --mcp {mcp_url} {prompt}' --protocol mcp\n  \
     proofhouse run --subject agent.yaml --model openai:gpt-5 --repeats 10 --out results\n  \
     proofhouse run --config ci/proofhouse.yaml --subject mine\n  \
-    proofhouse run --ag-ui-url http://127.0.0.1:8000/ --mcp-listen 127.0.0.1:8080\n\n\
+    proofhouse run --subject sim:gullible --guard stock\n  \
+    proofhouse run --ag-ui-url http://127.0.0.1:8000/ --mcp-listen 127.0.0.1:8080\n  \
+    proofhouse run --store postgres://proofhouse@db/proofhouse --name nightly --repeats 20\n  \
+    proofhouse run --on kubernetes --name nightly --image shop-agent:1 --workers 50 --dry-run\n\n\
     Exit codes:\n  \
     0   at least one attack was resisted, and none got through\n  \
     1   an attack got through, or another condition of --fail-on holds\n  \
@@ -71,6 +86,7 @@ const DEFAULT_JOBS: u16 = 8;
     3   could not run, the preflight failed, or the results cannot be written\n  \
     64  invalid arguments\n  \
     130 stopped by Ctrl-C\n\n\
+    With --guard, runs with the guard decide the exit code; attacks that it cannot guard, those without an MCP server, count without it.\n\n\
     Without a subject and --fail-on, both simulations run, and the exit code is 0 if the gullible one \
     gives way to every attack and the careful one to none.")]
 pub(crate) struct RunCommand {
@@ -162,9 +178,19 @@ pub(crate) struct RunCommand {
     #[arg(long = "severity", value_name = "LEVEL", help_heading = "Filters")]
     severities: Vec<String>,
 
-    /// Only attacks over this protocol: mcp, a2a or ag_ui
+    /// Only attacks over this protocol: mcp, a2a or ag-ui
     #[arg(long = "protocol", value_name = "PROTOCOL", help_heading = "Filters")]
     protocols: Vec<String>,
+
+    /// Run every attack twice, without and with the guard between the agent and its MCP servers, and report both side by
+    /// side. POLICY is a file, or `stock` for the built-in policy. Calls that need somebody's consent are denied
+    #[arg(long, value_name = "POLICY")]
+    guard: Option<PathBuf>,
+
+    /// Start every run as if the guard had never seen the servers. Without this flag, it has pinned the tools of the
+    /// control run, and withholds those that an attack changes
+    #[arg(long, requires = "guard")]
+    guard_first_use: bool,
 
     /// Compare with the result.json of an earlier campaign
     #[arg(long, value_name = "FILE")]
@@ -201,6 +227,15 @@ pub(crate) struct RunCommand {
 
     #[command(flatten)]
     generation: GenerationOptions,
+
+    #[command(flatten)]
+    fleet: FleetOptions,
+
+    #[command(flatten)]
+    worker: WorkerOptions,
+
+    #[command(flatten)]
+    kubernetes: KubernetesOptions,
 
     /// Findings that the configuration accepts.
     #[arg(skip)]
@@ -253,8 +288,32 @@ impl RunCommand {
         // What leaves the group of its command stays below us, so that it is found when all is over.
         adopt_orphans();
         let guard = runtime.enter();
-        let subjects = self.subjects.open(&configured)?;
+        let mut subjects = self.subjects.open(&configured)?;
         drop(guard);
+        if self.kubernetes.is_wanted() && self.fleet.name.is_none() {
+            return Err(CommandError::usage(
+                "--on kubernetes needs the name of the campaign; add --name NAME",
+            ));
+        }
+        if let Some(name) = self.fleet.wanted()?.map(|name| name.name.clone()) {
+            if self.guard.is_some() {
+                return Err(CommandError::usage(
+                    "--guard is not for campaigns in a store: leave out --name, or leave out --guard",
+                ));
+            }
+            let specs = self.subjects.specs(&configured)?;
+            let campaign =
+                PlannedCampaign::new(documents, &specs, &subjects, self.plan_settings(name)?)
+                    .map_err(|error| failed(&error))?;
+            return self.run_in_store(&runtime, &campaign, subjects, baseline, threshold);
+        }
+        if let Some(policy) = &self.guard {
+            let guarded = GuardedSubject::all(&subjects, policy, !self.guard_first_use);
+            let guarded = guarded.map_err(|error| {
+                CommandError::usage(printable_line(&format!("--guard: {error}")))
+            })?;
+            subjects.extend(guarded);
+        }
         let infos: Vec<SubjectInfo> = subjects.iter().map(|subject| subject.info()).collect();
         let plan = Plan::new(
             documents,
@@ -264,6 +323,10 @@ impl RunCommand {
         )
         .map_err(|error| CommandError::usage(printable_line(&error.to_string())))?;
         let plan = meetable(plan, &subjects)?;
+        let (plan, note) = plan
+            .guardable(&infos)
+            .map_err(|error| CommandError::of(&error, true))?;
+        note.iter().for_each(|note| talk(note));
         if self.list || self.dry_run {
             return self.print_plan(&plan, &infos);
         }
@@ -300,36 +363,18 @@ impl RunCommand {
         };
         let cancel = CancellationToken::new();
         if !self.no_preflight {
-            if infos.iter().any(|subject| !subject.simulation) {
-                talk(
-                    "Preflight: one run without an attack, to check that the agent starts, connects and answers.",
-                );
-            }
-            let flying = preflight(&plan, &subjects, &settings, &earlier.runs, &cancel);
-            let flown = runtime.block_on(interruptible(flying, || cancel.cancel()));
-            let flown = flown
-                .map(Worked::into_inner)
-                .filter(|_| !cancel.is_cancelled());
-            let stopped = match flown {
-                None => Some(CommandError {
-                    message: "interrupted before the first attack".to_owned(),
-                    exit: Exit::Interrupted,
-                }),
-                Some(flown) => {
-                    let stopped = self.not_wired(&flown);
-                    earlier.runs.extend(flown.runs);
-                    stopped
+            match self.preflight(&runtime, &plan, &subjects, &settings, &earlier.runs) {
+                Ok(runs) => earlier.runs.extend(runs),
+                Err(stopped) => {
+                    runtime.shutdown_timeout(LEAVING);
+                    drop(subjects);
+                    end_orphans();
+                    return Err(stopped);
                 }
-            };
-            if let Some(stopped) = stopped {
-                runtime.shutdown_timeout(LEAVING);
-                drop(subjects);
-                end_orphans();
-                return Err(stopped);
             }
         }
         self.place.begin();
-        let meter = CampaignMeter::new(self.progress, self.verbose);
+        let meter = CampaignMeter::new(self.progress, self.verbose, plan.kinds());
         let listener = |progress: &CampaignProgress<'_>| meter.tell(progress);
         let version = env!("CARGO_PKG_VERSION");
         let running = execute(
@@ -357,15 +402,36 @@ impl RunCommand {
                 exit: Exit::Interrupted,
             });
         };
+        let is_demonstration =
+            self.subjects.is_demonstration() && configured.is_empty() && self.guard.is_none();
+        let is_cancelled = cancel.is_cancelled();
+        self.conclude(
+            &result,
+            baseline,
+            threshold,
+            &meter,
+            (is_cancelled, is_demonstration),
+        )
+    }
+
+    /// Keeps and reports a result, and decides what it means. Says whether it was cut short, and whether it is a demonstration.
+    fn conclude(
+        &self,
+        result: &CampaignResult,
+        baseline: Option<CampaignResult>,
+        threshold: f64,
+        meter: &CampaignMeter,
+        (is_cancelled, is_demonstration): (bool, bool),
+    ) -> Result<Exit, CommandError> {
         let comparison = baseline.map(|before| {
             let name = self.baseline.as_deref().map(shown_path);
             let name = name.unwrap_or_default();
-            compare(&result, &before, &name, threshold)
+            compare(result, &before, &name, threshold)
         });
-        let is_kept = self.keep(&result, comparison.as_ref(), &meter);
-        self.report(&result, comparison.as_ref(), is_kept)?;
-        let decided = gate(&result, &self.fail_on, comparison.as_ref());
-        if cancel.is_cancelled() {
+        let is_kept = self.keep(result, comparison.as_ref(), meter);
+        self.report(result, comparison.as_ref(), is_kept)?;
+        let decided = gate(result, &self.fail_on, comparison.as_ref());
+        if is_cancelled {
             self.tell_how_to_resume();
             // What got through got through, whatever would have come after it.
             return Ok(match Exit::from(decided.gate) {
@@ -376,20 +442,201 @@ impl RunCommand {
         if !is_kept {
             return Ok(Exit::CannotRun);
         }
-        let is_demonstration = self.subjects.is_demonstration() && configured.is_empty();
         if is_demonstration && self.fail_on.is_empty() {
-            return Ok(self.demonstrated(&result));
+            return Ok(self.demonstrated(result));
         }
         if let Some(comparison) = comparison
             .as_ref()
             .filter(|_| self.fail_on.contains(&FailOn::Regression))
         {
-            warn_of_what_is_unproved(comparison);
+            power::unproved(comparison)
+                .iter()
+                .for_each(|line| complain(line));
         }
         for line in &decided.told {
             talk(&printable_line(line));
         }
         Ok(decided.gate.into())
+    }
+
+    /// One run without an attack per subject, before all others. Gives the runs that need not be made again.
+    fn preflight(
+        &self,
+        runtime: &Runtime,
+        plan: &Plan,
+        subjects: &[Arc<dyn Subject>],
+        settings: &CampaignSettings,
+        earlier: &[RunRecord],
+    ) -> Result<Vec<RunRecord>, CommandError> {
+        if subjects.iter().any(|subject| !subject.info().simulation) {
+            talk(
+                "Preflight: one run without an attack, to check that the agent starts, connects and answers.",
+            );
+        }
+        let cancel = CancellationToken::new();
+        let flying = preflight(plan, subjects, settings, earlier, &cancel);
+        let flown = runtime.block_on(interruptible(flying, || cancel.cancel()));
+        let flown = flown
+            .map(Worked::into_inner)
+            .filter(|_| !cancel.is_cancelled());
+        let Some(flown) = flown else {
+            return Err(CommandError {
+                message: "interrupted before the first attack".to_owned(),
+                exit: Exit::Interrupted,
+            });
+        };
+        match self.not_wired(&flown) {
+            Some(stopped) => Err(stopped),
+            None => Ok(flown.runs),
+        }
+    }
+
+    fn plan_settings(&self, name: String) -> Result<PlanSettings, CommandError> {
+        let semantic = self.semantic.evaluator()?.map(|_| WorkerNeed::Semantic);
+        let generation = self.generation.provider()?.map(|_| WorkerNeed::Generation);
+        Ok(PlanSettings {
+            name,
+            repeats: self.repeats.unwrap_or(1),
+            seed: self.seed.unwrap_or(0),
+            fail_fast: self.fail_fast.unwrap_or_default(),
+            probes: !self.no_probes,
+            accepted: self.accepted.clone(),
+            needs: semantic.into_iter().chain(generation).collect(),
+            caps: self.fleet.caps()?,
+            traces: self.fleet.traces.clone(),
+            namespace: self.fleet.tenant.clone().unwrap_or_default(),
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+        })
+    }
+
+    /// Plans the campaign in a store and works on it until it is over.
+    fn run_in_store(
+        mut self,
+        runtime: &Runtime,
+        planned: &PlannedCampaign,
+        subjects: Vec<Arc<dyn Subject>>,
+        baseline: Option<CampaignResult>,
+        threshold: f64,
+    ) -> Result<Exit, CommandError> {
+        tell_left_out(&subjects, &planned.left_out);
+        for model in &planned.unused_caps {
+            talk(&printable_line(&format!(
+                "warning: no subject uses the model {model} that a cap names"
+            )));
+        }
+        if self.dry_run && self.kubernetes.is_wanted() {
+            let name = self.fleet.name.as_ref().map(ToString::to_string);
+            let (name, jobs) = (name.unwrap_or_default(), self.jobs.unwrap_or(DEFAULT_JOBS));
+            let settings = self.worker.settings(jobs, None)?;
+            let pods = self.kubernetes.pods(&name, &settings)?;
+            print_manifest(&pods, self.format == ReportFormat::Json)?;
+            return Ok(Exit::Success);
+        }
+        if self.list || self.dry_run {
+            let infos: Vec<SubjectInfo> = subjects.iter().map(|one| one.info()).collect();
+            return self.print_plan(planned.first_repeat(), &infos);
+        }
+        // What works elsewhere is not here to be looked at.
+        let is_here = !self.fleet.plan_only && !self.kubernetes.is_wanted();
+        if !self.no_preflight && is_here {
+            let settings = CampaignSettings::default();
+            let flown = self.preflight(runtime, planned.first_repeat(), &subjects, &settings, &[]);
+            flown.inspect_err(|_| _ = end_orphans())?;
+        }
+        // Workers open them as the store has them.
+        drop(subjects);
+        let keeps = self.out.is_some();
+        self.place = ResultsPlace::new(self.out.take(), keeps, false)?;
+        let drain = CancellationToken::new();
+        let working = runtime.block_on(interruptible(self.work_in_store(planned, &drain), || {
+            drain.cancel();
+        }));
+        end_orphans();
+        let result = match working.map(Worked::into_inner) {
+            Some(result) => result?,
+            None => return Ok(Exit::Interrupted),
+        };
+        let Some(result) = result else {
+            return Ok(Exit::Success);
+        };
+        let meter = CampaignMeter::new(ProgressMode::None, false, (0, 0));
+        let is_cancelled = drain.is_cancelled();
+        self.conclude(&result, baseline, threshold, &meter, (is_cancelled, false))
+    }
+
+    /// Writes the campaign down and works on it. Gives what was found, or nothing if it was only to be planned.
+    async fn work_in_store(
+        &self,
+        planned: &PlannedCampaign,
+        drain: &CancellationToken,
+    ) -> Result<Option<CampaignResult>, CommandError> {
+        let store = self.fleet.store.open().await?;
+        let campaign = planned.write(&store).await;
+        let campaign = campaign.map_err(|error| failed(&error))?;
+        let name = shown(&campaign);
+        talk(&format!(
+            "Campaign {name}: {} runs, plan sha256:{}",
+            campaign.total, campaign.plan
+        ));
+        if self.fleet.plan_only {
+            let mut data = StdoutData::new();
+            if self.format == ReportFormat::Json {
+                data.json(&campaign_json(&campaign))?;
+            } else {
+                data.line(&name)?;
+            }
+            data.finish()?;
+            return Ok(None);
+        }
+        let jobs = self.jobs.unwrap_or(DEFAULT_JOBS);
+        let settings = self.worker.settings(jobs, campaign.traces.as_deref())?;
+        let campaign = if self.kubernetes.is_wanted() {
+            let working = work_on_kubernetes(&self.kubernetes, &settings, &store, campaign, drain);
+            working.await?
+        } else {
+            talk(&format!(
+                "To help from another machine: proofhouse worker --store … --name {name}"
+            ));
+            self.work_here(&store, &campaign, &settings, drain).await?
+        };
+        if let Some(remark) = &campaign.remark {
+            talk(&printable_line(&format!(
+                "Campaign {name} is {}: {remark}",
+                campaign.state
+            )));
+        }
+        let stored = report::read(&store, &campaign, &settings.program).await;
+        let mut stored = stored.map_err(|error| failed(&error))?;
+        if let (Some(traces), Some(directory)) = (&settings.traces, &self.place.directory) {
+            let fetched = stored.fetch_traces(traces, directory).await;
+            fetched.map_err(|error| failed(&error))?;
+        }
+        store.close().await;
+        Ok(Some(stored.result))
+    }
+
+    /// Works on a campaign of the store in this process, and gives it as it is then.
+    async fn work_here(
+        &self,
+        store: &Arc<Store>,
+        campaign: &CampaignRow,
+        settings: &WorkerSettings,
+        drain: &CancellationToken,
+    ) -> Result<CampaignRow, CommandError> {
+        let tools = worker_tools(&self.semantic, &self.generation, settings)?;
+        let opening = OpenContext {
+            environment: environment(),
+            notify: &notices::show,
+            gate: None,
+        };
+        let listener = |event: &WorkerEvent<'_>| tell(event, self.verbose);
+        let name = CampaignName {
+            name: campaign.name.clone(),
+            number: Some(campaign.number),
+        };
+        let worked = run_worker(store, &name, &tools, &opening, settings, &listener, drain);
+        let (campaign, _) = worked.await.map_err(|error| failed(&error))?;
+        Ok(campaign)
     }
 
     /// Takes what flags do not say from the configuration of the project, and gives the subjects in it.
@@ -422,7 +669,10 @@ impl RunCommand {
                     "--resume: the directory of each campaign has its own name here; choose one with --out DIR",
                 ));
             }
-            self.out = self.out.take().or(file.out.map(at_this_time));
+            self.out = self
+                .out
+                .take()
+                .or(file.out.map(|path| at_this_time(path, &now())));
             configured = file.subjects;
         }
         Ok(configured)
@@ -545,8 +795,14 @@ impl RunCommand {
         comparison: Option<&Comparison>,
         meter: &CampaignMeter,
     ) -> bool {
+        let lost = result.lost_trace();
+        if let Some(lost) = lost {
+            complain(&printable_line(&format!(
+                "some traces could not be written: {lost}"
+            )));
+        }
         let Some(directory) = &self.place.directory else {
-            return true;
+            return lost.is_none();
         };
         let text = reports::json(result, comparison);
         let written = store::replace(&directory.join(store::FILE), text.as_bytes());
@@ -555,17 +811,13 @@ impl RunCommand {
                 "the results cannot be written: {error}"
             )));
         }
-        let lost = result.lost_trace();
-        if let Some(lost) = lost {
-            complain(&printable_line(&format!(
-                "some traces could not be written: {lost}"
-            )));
-        }
         written.is_ok() && lost.is_none() && !meter.has_trouble()
     }
 
     fn tell_how_to_resume(&self) {
-        if let Some(directory) = &self.place.directory {
+        if self.fleet.name.is_some() {
+            talk("To continue, run the same command again.");
+        } else if let Some(directory) = &self.place.directory {
             let directory = shown_path(directory);
             talk(&format!(
                 "To continue, run the same command with --resume --out {directory}"
@@ -600,30 +852,6 @@ fn warn_of_nothing_shared(plan: &Plan, subjects: &[SubjectInfo], before: &Campai
     }
 }
 
-/// Where no regression was found, says why that proves nothing, if so.
-fn warn_of_what_is_unproved(comparison: &Comparison) {
-    if comparison.regressions() > 0 {
-        return;
-    }
-    if let Some(incomparable) = comparison.incomparable {
-        complain(&format!(
-            "the baseline cannot be compared: {}",
-            incomparable.reason()
-        ));
-    } else if comparison.is_blind() {
-        complain(
-            "there are too few runs to detect any regression; `--detect 0.2` prints how many repeats are needed",
-        );
-    }
-    let unknown = comparison.unknown_successes();
-    if unknown > 0 {
-        complain(&format!(
-            "{} got through that the baseline did not include; create a new baseline, or add --fail-on partial",
-            plural(unknown, "attack")
-        ));
-    }
-}
-
 /// Takes a list in place of one that is empty.
 fn or_take<T>(list: &mut Vec<T>, other: Vec<T>) {
     if list.is_empty() {
@@ -631,47 +859,16 @@ fn or_take<T>(list: &mut Vec<T>, other: Vec<T>) {
     }
 }
 
-/// What stands for the time of a campaign in the name of a directory.
-const TIME: &str = "{time}";
-
-fn has_time(path: &Path) -> bool {
-    path.to_string_lossy().contains(TIME)
-}
-
-/// The path with the time in it, in a form that every file system takes.
-fn at_this_time(path: PathBuf) -> PathBuf {
-    match path.to_str() {
-        Some(text) => text.replace(TIME, &now().replace(':', "-")).into(),
-        None => path,
-    }
-}
-
 /// The plan without documents whose actors cannot meet a subject; how many those are is told.
 fn meetable(plan: Plan, subjects: &[Arc<dyn Subject>]) -> Result<Plan, CommandError> {
     let left = plan.meetable(subjects);
     let (plan, left_out) = left.map_err(|error| CommandError::of(&error, true))?;
-    for (subject, count) in subjects
-        .iter()
-        .zip(left_out)
-        .filter(|(_, count)| *count > 0)
-    {
-        let name = printable_line(&subject.info().name);
-        let documents = plural(count, "attack");
-        talk(&format!(
-            "Skipped {documents} that {name} cannot receive. Add --serves, a URL or --mcp-listen to include them."
-        ));
-    }
+    tell_left_out(subjects, &left_out);
     Ok(plan)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_may_be_named_after_the_time() {
-        let path = at_this_time(PathBuf::from("results/{time}"));
-        assert!(has_time(Path::new("results/{time}")) && !has_time(&path));
-        assert!(!path.to_string_lossy().contains(':'), "{path:?}");
-    }
+/// Says how many documents were left out of each subject.
+fn tell_left_out(subjects: &[Arc<dyn Subject>], left_out: &[usize]) {
+    let notes = left_out_notes(subjects, left_out);
+    notes.iter().for_each(|note| talk(&printable_line(note)));
 }

@@ -4,15 +4,16 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_detect::{ScanEvent, ScanOptions, Scanner};
-use proofhouse_report::scan::{self, MAX_PROBLEMS, ScannedTrace};
+use proofhouse_report::scan::{self, MAX_PROBLEMS, ScanConclusion, ScannedTrace};
 
 use crate::exit_code::Exit;
 use crate::input::FileInput;
 use crate::interrupt::Interrupt;
 use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
 use crate::progress::ScanMeter;
-use crate::report::{self, plural};
+use crate::report::plural;
 use crate::rules::JudgingDocuments;
 use crate::traces::{self, TraceOptions};
 
@@ -31,7 +32,7 @@ const TOLD_PROBLEMS: usize = 10;
     Exit codes:\n  \
     0   no indicator matched\n  \
     1   an indicator matched\n  \
-    2   inconclusive: no match, but an indicator could not be evaluated, lines were\n      skipped, or a trace is empty, incomplete\n      or several recordings in one\n  \
+    2   inconclusive: no match, but an indicator could not be evaluated, lines were\n      skipped, messages do not say what indicators ask for (the direction or the\n      actor), no document is for the trace's protocol, or a trace is empty or\n      incomplete, or holds several recordings\n  \
     3   a document cannot be used, or a trace cannot be read to its end\n  \
     64  invalid arguments\n  \
     130 stopped by Ctrl-C")]
@@ -76,6 +77,11 @@ enum ScanFormat {
 
 impl Scan {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        let documents = self.traces.iter().filter(|path| {
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            matches!(ending, Some("yaml" | "yml"))
+        });
+        WantedFiles::Traces.check(&documents.cloned().collect::<Vec<_>>())?;
         let inputs = traces::find(&self.traces, self.rules.read_stdin())?;
         let scanner = self.rules.scanner(self.allow_unknown)?;
         let interrupt = Interrupt::watch();
@@ -89,11 +95,12 @@ impl Scan {
                 ));
                 break;
             }
-            scans.push(self.scan(&scanner, input, &interrupt));
+            let own = traces::planted(&scanner, input)?;
+            scans.push(self.scan(own.as_ref().unwrap_or(&scanner), input, &interrupt));
         }
         let mut data = StdoutData::new();
         match self.format {
-            ScanFormat::Human => report::scan::write(&mut data, &scanner, &scans, self.all)?,
+            ScanFormat::Human => data.write(&scan::text::text(&scanner, &scans, self.all))?,
             ScanFormat::Json => data.json(&scan::json::document(&scanner, &scans))?,
             ScanFormat::Sarif => data.json(&scan::sarif::document(&scanner, &scans))?,
         }
@@ -101,7 +108,14 @@ impl Scan {
         if interrupt.happened() {
             return Ok(Exit::Interrupted);
         }
-        Ok(report::scan::exit(&scans, self.options.allow_skipped))
+        Ok(
+            match ScanConclusion::of(&scans, self.options.allow_skipped) {
+                ScanConclusion::Unreadable => Exit::CannotRun,
+                ScanConclusion::Found => Exit::Failure,
+                ScanConclusion::Inconclusive => Exit::Inconclusive,
+                ScanConclusion::Clean => Exit::Success,
+            },
+        )
     }
 
     fn scan(&self, scanner: &Scanner, input: &FileInput, interrupt: &Interrupt) -> ScannedTrace {

@@ -1,11 +1,11 @@
 //! `proofhouse scenarios`: the built-in threat library, one document of it, and what it covers.
 
-use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use clap::{Args, Subcommand, ValueEnum};
 use proofhouse_campaign::library::{Scenario, attacks};
-use proofhouse_oatf::{Category, Mode, did_you_mean};
+use proofhouse_oatf::{Mode, did_you_mean};
+use proofhouse_report::coverage::LibraryCoverage;
 use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
@@ -146,10 +146,18 @@ fn known(what: &str, wanted: Option<&str>, all: &[&str]) -> Result<(), CommandEr
     if all.iter().any(|one| one.eq_ignore_ascii_case(wanted)) {
         return Ok(());
     }
-    let near = did_you_mean(wanted, all.iter().copied());
+    let part = wanted.to_lowercase();
+    let near = did_you_mean(wanted, all.iter().copied()).or_else(|| {
+        let mut all = all.iter().copied();
+        all.find(|one| part.len() > 2 && one.to_lowercase().contains(&part))
+    });
     let hint = near.map_or_else(
         || {
             let there_are: BTreeSet<&str> = all.iter().copied().collect();
+            // The ids are more than anybody reads in an error.
+            if what == "id" {
+                return "; `proofhouse scenarios list` prints them all".to_owned();
+            }
             let there_are: Vec<&str> = there_are.into_iter().collect();
             format!("; there are: {}", there_are.join(", "))
         },
@@ -188,14 +196,14 @@ fn as_json(scenario: &Scenario) -> Value {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse scenarios show weather-key-theft\n  \
-    proofhouse scenarios show PROOF-001 --twin > twin.yaml")]
+    proofhouse scenarios show PROOF-001 --control > control.yaml")]
 struct Show {
     /// The id or the file name of the attack, such as PROOF-001 or weather-key-theft
     id: String,
 
     /// Print its control instead: the same task without the payload
-    #[arg(long)]
-    twin: bool,
+    #[arg(long, alias = "twin")]
+    control: bool,
 }
 
 impl Show {
@@ -208,7 +216,13 @@ impl Show {
             names.iter().any(|name| name.eq_ignore_ascii_case(&self.id))
         };
         let found = all.iter().find(is_meant);
-        let text = found.and_then(|it| if self.twin { it.twin() } else { Some(it.text) });
+        let text = found.and_then(|it| {
+            if self.control {
+                it.twin()
+            } else {
+                Some(it.text)
+            }
+        });
         let text = text.ok_or_else(|| CommandError::cannot_run("the document has no control"))?;
         let mut data = StdoutData::new();
         data.write(text)?;
@@ -228,97 +242,16 @@ struct Coverage {
     format: ScenariosFormat,
 }
 
-/// An entry of a framework and the documents that are an example of it.
-type Covered<'a> = BTreeMap<(&'a str, &'a str), (&'a str, Vec<&'a str>)>;
-
 impl Coverage {
     fn run(self) -> Result<Exit, CommandError> {
         let all = attacks();
-        let mut covered = Covered::new();
-        for it in &all {
-            for mapping in it.mappings() {
-                let key = (mapping.framework.as_str(), mapping.id.as_str());
-                let name = mapping.name.as_deref().unwrap_or_default();
-                let (_, ids) = covered.entry(key).or_insert((name, Vec::new()));
-                ids.push(it.id());
-            }
-        }
-        let chains: Vec<&str> = all
-            .iter()
-            .filter(|it| it.protocols().len() > 1)
-            .map(Scenario::id)
-            .collect();
+        let coverage = LibraryCoverage::new(&all);
         let mut data = StdoutData::new();
         match self.format {
-            ScenariosFormat::Json => data.json(&json!({
-                "documents": all.len(),
-                "cross_protocol": chains,
-                "categories": Category::ALL.iter().map(|category| {
-                    let modes = Mode::KNOWN.iter().map(|mode| {
-                        (mode.to_string(), json!(ids(&all, category.as_str(), mode)))
-                    });
-                    json!({"category": category.as_str(), "modes": modes.collect::<serde_json::Map<_, _>>()})
-                }).collect::<Vec<Value>>(),
-                "entries": covered.iter().map(|((framework, id), (name, documents))| {
-                    json!({"framework": framework, "id": id, "name": name, "documents": documents})
-                }).collect::<Vec<Value>>(),
-            }))?,
-            ScenariosFormat::Human => {
-                table(&mut data, &all)?;
-                data.line(&format!("\n{} documents, {} across protocols", all.len(), chains.len()))?;
-                let mut before = "";
-                for ((framework, id), (name, documents)) in &covered {
-                    if before != *framework {
-                        data.line(&format!("\n{framework}"))?;
-                        before = framework;
-                    }
-                    data.line(&format!("  {id:<14} {}", short(name)))?;
-                    for some in documents.chunks(7) {
-                        data.line(&format!("    {}", some.join(" ")))?;
-                    }
-                }
-            }
+            ScenariosFormat::Json => data.json(&coverage.json())?,
+            ScenariosFormat::Human => data.write(&coverage.text())?,
         }
         data.finish()?;
         Ok(Exit::Success)
     }
-}
-
-/// A name that leaves room for the entry on a line of 80 letters.
-fn short(name: &str) -> String {
-    const ROOM: usize = 60;
-    match name.char_indices().nth(ROOM) {
-        Some((end, _)) => format!("{}...", &name[..end]),
-        None => name.to_owned(),
-    }
-}
-
-fn ids<'a>(all: &'a [Scenario], category: &str, mode: &Mode) -> Vec<&'a str> {
-    all.iter()
-        .filter(|it| it.category() == category && it.modes().contains(mode))
-        .map(Scenario::id)
-        .collect()
-}
-
-/// Categories by modes, with the number of documents.
-fn table(data: &mut StdoutData, all: &[Scenario]) -> Result<(), CommandError> {
-    // The names of modes have two parts, which stand above each other to keep the table narrow.
-    let parts = Mode::NAMES
-        .iter()
-        .map(|mode| mode.rsplit_once('_').unwrap_or((mode, "")));
-    let (mut protocols, mut sides) = (format!("{:<24}", ""), format!("{:<24}", ""));
-    for (protocol, side) in parts {
-        protocols.push_str(&format!(" {protocol:>7}"));
-        sides.push_str(&format!(" {side:>7}"));
-    }
-    data.line(&protocols)?;
-    data.line(&sides)?;
-    for category in Category::ALL {
-        let mut row = format!("{:<24}", category.as_str());
-        for mode in Mode::KNOWN {
-            row.push_str(&format!(" {:>7}", ids(all, category.as_str(), mode).len()));
-        }
-        data.line(&row)?;
-    }
-    Ok(())
 }

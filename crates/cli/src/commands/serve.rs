@@ -1,6 +1,6 @@
 //! `proofhouse serve`: agents as a service, with an HTTP API, webhooks, polls, schedules and a dashboard.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
@@ -15,7 +15,8 @@ use proofhouse_server::audit::{self, CheckpointKey};
 use proofhouse_server::engine::{
     Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource, OperatorSetup,
 };
-use proofhouse_server::keys::KeyScope;
+use proofhouse_server::key_change::{self, KeyOrder};
+use proofhouse_server::keys::{KeyScope, KeySecret};
 use proofhouse_server::listen::{self, ConnectionLimits, Listener};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_server::oidc::IdentityProvider;
@@ -24,16 +25,17 @@ use proofhouse_store::Store;
 use proofhouse_subjects::agent_models::TaskClock;
 use proofhouse_subjects::operator::Operator;
 use proofhouse_tools::operator::SignInConfig;
+use proofhouse_wire::files::FileInput;
 use proofhouse_wire::sync::{lock, read, write};
-use proofhouse_wire::{CancellationToken, write_files};
+use proofhouse_wire::{CancellationToken, allow_open_files, write_files};
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::audit::signing_key;
-use super::keys::{self, KeyOrder};
 use crate::agents::models::ModelArgs;
 use crate::environment::environment;
 use crate::exit_code::Exit;
+use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::proxies;
 use crate::retention_options::RetentionOptions;
@@ -46,9 +48,8 @@ use crate::tools::work::until_server_ends;
 /// The version of the JSON format; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 /// The largest file of certificates or of a key.
-const MAX_PEM: u64 = 1 << 20;
+const MAX_PEM: usize = 1 << 20;
 /// Files that may be open: the connections of both ports, and as many for everything else.
-#[cfg(unix)]
 const OPEN_FILES: u64 = 4_096;
 /// How often old entries of the audit log are looked for.
 const AUDIT_SWEEP: Duration = Duration::from_secs(60 * 60);
@@ -80,11 +81,11 @@ pub(crate) struct Serve {
     store: StoreOptions,
 
     /// The address of the API and the dashboard
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8460")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8460", value_parser = listen_address)]
     listen: SocketAddr,
 
     /// The address that receives webhooks
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8461")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8461", value_parser = listen_address)]
     webhook_listen: SocketAddr,
 
     /// The public URL of the webhook address, which {runtime.api_root} contains [default: the webhook address
@@ -242,7 +243,7 @@ impl Serve {
             api: format!("{scheme}://{api_at}"),
             hooks: format!("{scheme}://{hooks_at}"),
         };
-        allow_many_connections();
+        allow_open_files(OPEN_FILES);
         // Until everything has ended.
         let _alone = self.store.lock()?;
         let store = self.store.open().await?;
@@ -343,6 +344,7 @@ impl Serve {
         let setup = setups.of(operator)?;
         let mut options = EngineOptions::new(setup.host, setup.environment, setup.client);
         options.webhooks = setup.webhooks;
+        options.prices = setup.prices;
         options.strict = self.strict_webhooks;
         options.payload.max_bytes = self.max_webhook_bytes as usize;
         options.workers = usize::from(self.workers);
@@ -431,7 +433,8 @@ impl Serve {
         if self.open || !known.is_empty() {
             return Ok(None);
         }
-        let secret = keys::new_secret()?;
+        let secret =
+            KeySecret::new().map_err(|error| CommandError::cannot_run(error.to_string()))?;
         let is_terminal = self.format == ServeFormat::Human && std::io::stderr().is_terminal();
         let first = if is_terminal && self.first_key_file.is_none() {
             FirstKey::Shown(secret.reveal().to_owned())
@@ -452,7 +455,8 @@ impl Serve {
             scopes: &[KeyScope::Admin],
             ..KeyOrder::default()
         };
-        keys::keep(store, &secret, order).await?;
+        let kept = key_change::keep(store, &secret, order).await;
+        kept.map_err(|error| CommandError::of(&error, false))?;
         Ok(Some(first))
     }
 
@@ -494,7 +498,7 @@ impl Serve {
                     places.api
                 ));
                 talk(&format!(
-                    "webhooks at {}/v1/webhooks/events/TOOL",
+                    "webhooks at {}/v1/webhooks/events/NAMESPACE/TOOL",
                     places.hooks
                 ));
                 match first_key {
@@ -578,7 +582,7 @@ impl Setups {
         let client = operator
             .client()
             .map_err(|error| CommandError::cannot_run(error.to_string()))?;
-        let webhooks = operator.webhooks();
+        let (webhooks, prices) = (operator.webhooks(), operator.prices());
         let (main, clock) = (Arc::clone(&self.main), Arc::clone(&self.clock));
         let (others, options) = (self.others.clone(), self.options.clone());
         let files = self.files.clone();
@@ -598,6 +602,7 @@ impl Setups {
             environment,
             client: Arc::new(client),
             webhooks,
+            prices,
         })
     }
 }
@@ -660,25 +665,6 @@ fn check_public(text: &str) -> Result<(), CommandError> {
     ))
 }
 
-/// Every connection is an open file, and what a shell allows a process is often less than there is room for.
-#[cfg(unix)]
-fn allow_many_connections() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = Some(OPEN_FILES).min(limit.maximum.or(Some(OPEN_FILES)));
-    if limit.current.is_some_and(|current| Some(current) < wanted) {
-        let raised = Rlimit {
-            current: wanted,
-            ..limit
-        };
-        // What cannot be had is made up for: idle connections make way.
-        let _ = setrlimit(Resource::Nofile, raised);
-    }
-}
-
-#[cfg(not(unix))]
-fn allow_many_connections() {}
-
 async fn bind(address: SocketAddr) -> Result<TcpListener, CommandError> {
     TcpListener::bind(address)
         .await
@@ -698,17 +684,9 @@ fn directory(path: &Path) -> Result<PathBuf, CommandError> {
 }
 
 fn pem(path: &Path) -> Result<Vec<u8>, CommandError> {
-    let failed = |why: String| CommandError::cannot_run(format!("{}: {why}", shown_path(path)));
-    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
-    let mut bytes = Vec::new();
-    #[expect(clippy::disallowed_methods, reason = "`take` caps it")]
-    let read = file.take(MAX_PEM + 1).read_to_end(&mut bytes);
-    read.map_err(|error| failed(error.to_string()))?;
-    if bytes.len() as u64 > MAX_PEM {
-        Err(failed(
-            "this is too large for a certificate or a key".to_owned(),
-        ))
-    } else {
-        Ok(bytes)
-    }
+    let text = FileInput::File(path.to_owned()).read(MAX_PEM);
+    let text = text.map_err(|error| {
+        CommandError::cannot_run(printable_line(&format!("{}: {error}", shown_path(path))))
+    })?;
+    Ok(text.into_bytes())
 }

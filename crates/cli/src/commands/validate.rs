@@ -7,13 +7,15 @@ use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_report::findings::Checked;
 use proofhouse_subjects::bundles::{across, sort};
+use proofhouse_tools::operator;
 
 use crate::exit_code::Exit;
 use crate::input::{FileInput, Inputs, Unreadable};
 use crate::output::{CommandError, ProgressLine, StdoutData};
 use crate::report::FindingFormat;
 
-/// Check files for errors: threat documents, manifests, labelled cases, guard policies and proofhouse.yaml
+/// Check files for errors: threat documents, manifests, labelled cases, guard policies, proofhouse.yaml and the
+/// operator's settings
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse validate attack.yaml\n  \
@@ -83,10 +85,13 @@ impl Validate {
                     FileInput::Stdin => None,
                 };
                 let found = formats::check(path, &text, &self.inputs.size.limits());
-                let text = if found.kind == FileKind::Config {
-                    config::shown(&text)
-                } else {
-                    text
+                let text = match found.kind {
+                    FileKind::Config => config::shown(&text),
+                    FileKind::Operator => operator::shown(&text),
+                    FileKind::Cases
+                    | FileKind::Policy
+                    | FileKind::Manifests
+                    | FileKind::Document => text,
                 };
                 (text, found.findings, found.bundle)
             }

@@ -1,9 +1,4 @@
-//! What commands found, for people, one file each; the forms for programs are in the crate `report`.
-
-pub(crate) mod attack;
-pub(crate) mod human;
-pub(crate) mod replay;
-pub(crate) mod scan;
+//! The formats in which findings about files are printed; what they look like is in the crate `report`.
 
 use clap::ValueEnum;
 use proofhouse_lsp::formats::explanations;
@@ -33,13 +28,17 @@ macro_rules! formats {
 // The one table of formats of `validate`: what it is for, its name, and the function that writes it.
 formats! {
     /// For people, with the place in the file underlined
-    Human, human::write;
+    Human, human;
     /// For programs
     Json, json;
     /// SARIF 2.1.0, for code scanning
     Sarif, sarif;
     /// Annotations for GitHub Actions
     Github, github;
+}
+
+fn human(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {
+    data.write(&findings::human::text(checked))
 }
 
 fn json(data: &mut StdoutData, checked: &[Checked]) -> Result<(), CommandError> {

@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use proofhouse_campaign::file_kind::WantedFiles;
-use proofhouse_report::findings::Checked;
+use proofhouse_report::findings::{Checked, human};
 use proofhouse_subjects::tool_manifests::{Located, read_tools};
 use proofhouse_tools::runtime::ToolTask;
 
 use crate::notices;
 use crate::output::{CommandError, printable_line, talk, talk_styled};
-use crate::report;
 
 /// Reads the tools of files and directories, and shows what is wrong with them.
 pub(crate) fn tools(paths: &[PathBuf]) -> Result<Vec<Located>, CommandError> {
@@ -24,7 +23,7 @@ pub(crate) fn show(name: String, text: String, findings: Vec<proofhouse_oatf::Di
         text,
         findings,
     };
-    for shown in report::human::findings(&checked) {
+    for shown in human::findings(&checked) {
         talk_styled(&format!("{shown}\n"));
     }
 }

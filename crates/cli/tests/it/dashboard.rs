@@ -9,31 +9,12 @@ use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
 use crate::support::served::{Served, example};
+use crate::support::shop::shop;
 
 const SECRET: &str = "correct horse battery staple";
 
-/// Two agents: what the one does needs an approval, what the other does always fails.
-const SHOP: &str = r#"
-kind: commonagents.info/v1beta2/tool
-namespace: shop
-name: till
-description: The till.
-actions:
-  - name: refund
-    description: Refund money.
-    parameters: {properties: {amount: {type: number, description: how much}}}
-    execute: {cel: {expression: "{'paid': input.amount}"}}
----
-kind: commonagents.info/v1beta2/agent
-namespace: shop
-name: clerk
-description: Refunds.
-prompt: You refund.
-capabilities:
-  till:
-    before:
-      - {match: refund, assert: "review('')", error_message: no.}
----
+/// Beside the clerk, whose work needs an approval: an agent whose work always fails.
+const DEPOT: &str = r#"---
 kind: commonagents.info/v1beta2/tool
 namespace: depot
 name: scale
@@ -67,7 +48,7 @@ fn busy() -> Served {
     let files = [
         ("github.yaml", manifests.as_str()),
         ("support.yaml", &example("agents/support.yaml")),
-        ("shop.yaml", SHOP),
+        ("shop.yaml", &format!("{}{DEPOT}", shop("''"))),
         (
             "broken.yaml",
             &manifests
@@ -92,6 +73,13 @@ fn busy() -> Served {
         (inputs.count() == 2 && shown["state"] == "idle" && is_routed).then_some(())
     });
     work(&served);
+    let store = served.path("store.db").display().to_string();
+    let run = ["run", "--subject", "sim:careful", "--id", "*-001"];
+    let campaign = crate::support::command(&run)
+        .args(["--no-config", "--name", "nightly", "--store", &store])
+        .output()
+        .unwrap();
+    assert!(campaign.status.success(), "{campaign:?}");
     served
 }
 
@@ -134,6 +122,8 @@ fn noted(served: &Served) {
         ("task.interrupt", Some("let me look")),
         ("task.cancel", Some("not needed")),
         ("event.replay", Some("sent too early")),
+        ("campaign.start", None),
+        ("campaign.cancel", None),
     ] {
         assert!(noted(action, reason), "{action} {reason:?}: {page:#}");
     }

@@ -266,3 +266,47 @@ fn alerts_and_the_dashboard_ask_for_metrics_that_there_are() {
         }
     }
 }
+
+/// Runs `promtool`; `None`, told loudly, where there is none.
+fn promtool(arguments: &[&str]) -> Option<String> {
+    let ran = Command::new("promtool").args(arguments).output();
+    let Ok(ran) = ran else {
+        proofhouse_test_support::workspace::skipped("alerts and dashboard", "there is no promtool");
+        return None;
+    };
+    let said = [&ran.stdout[..], &ran.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(ran.status.success(), "{arguments:?}: {said}");
+    Some(said)
+}
+
+#[test]
+fn prometheus_itself_takes_alerts_and_the_expressions_of_the_dashboard() {
+    let alerts = deploy("monitoring/alerts.yaml").display().to_string();
+    let Some(said) = promtool(&["check", "rules", &alerts]) else {
+        return;
+    };
+    let count = text("monitoring/alerts.yaml").matches("- alert:").count();
+    assert!(said.contains(&format!("{count} rules found")), "{said}");
+    let tests = deploy("monitoring/alerts_test.yaml").display().to_string();
+    promtool(&["test", "rules", &tests]);
+    // The expressions of the dashboard as rules, with what Grafana puts in their place.
+    let dashboard: Value = serde_json::from_str(&text("monitoring/dashboard.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let rules: Vec<Value> = targets
+        .enumerate()
+        .map(|(number, target)| {
+            let expression = target["expr"].as_str().unwrap();
+            let expression = expression.replace("$__rate_interval", "5m");
+            serde_json::json!({"record": format!("panel_{number}"), "expr": expression})
+        })
+        .collect();
+    let count = rules.len();
+    let rules = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("dashboard.yaml");
+    std::fs::write(&file, rules.to_string()).unwrap();
+    let said = promtool(&["check", "rules", &file.display().to_string()]).unwrap();
+    assert!(said.contains(&format!("{count} rules found")), "{said}");
+}

@@ -175,3 +175,38 @@ fn the_page_on_rust_shows_the_real_example() {
         );
     }
 }
+
+/// The texts of the Rust files below a directory.
+fn sources(directory: &Path, found: &mut String) {
+    for entry in fs::read_dir(directory).expect("a directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push_str(&text(&path));
+        }
+    }
+}
+
+/// The page about what the server promises names tests that are there.
+#[test]
+fn the_tests_of_the_promises_are_there() {
+    let page = text(&root().join("docs/explanation/server-promises.md"));
+    let mut known = String::new();
+    for name in ["store", "server", "cli"] {
+        for part in ["src", "tests"] {
+            sources(&root().join("crates").join(name).join(part), &mut known);
+        }
+    }
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let tests = rows.filter_map(|row| row.rsplit("| ").next());
+    let words = tests.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let names = words.filter_map(|word| word.rsplit("::").next());
+    let names: Vec<&str> = names
+        .filter(|name| !name.is_empty() && !name.contains('/'))
+        .collect();
+    assert!(names.len() > 40, "{names:?}");
+    for name in names {
+        assert!(known.contains(&format!("fn {name}(")), "no test `{name}`");
+    }
+}

@@ -87,5 +87,9 @@ fn documents_whose_actors_cannot_meet_the_subject_are_left_out() {
     );
     let ran = run(directory.path(), &["--id", &frontend]);
     assert_eq!(ran.code, Some(64), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nothing to run"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no attack fits this agent"),
+        "{}",
+        ran.stderr
+    );
 }

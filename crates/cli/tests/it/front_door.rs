@@ -9,28 +9,28 @@ use serde_json::Value;
 
 use crate::support;
 
-struct Project(tempfile::TempDir);
+pub(crate) struct Project(tempfile::TempDir);
 
 impl Project {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         text(&self.path(name))
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
         command.current_dir(self.0.path()).args(arguments);
         command.env_remove("BROWSER").env_remove("DISPLAY");
@@ -38,19 +38,19 @@ impl Project {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         Ran::of(&self.command(arguments).output().unwrap())
     }
 }
 
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ran {
-    fn of(output: &Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -530,12 +530,43 @@ fn mistakes_are_answered_with_what_to_do() {
             "is a tool manifest, not a threat document",
         ),
         (
+            &["run", "--subject", threat],
+            64,
+            "is a threat document, not an agent; use: proofhouse run",
+        ),
+        (
+            &["scan", threat, "--rules", threat],
+            64,
+            "is a threat document, not a trace; use: proofhouse scan TRACE --rules",
+        ),
+        (
+            &["run", "--config", threat],
+            64,
+            "is a threat document, not a configuration; use: proofhouse attack",
+        ),
+        (
+            &["open", "crates/cli/Cargo.toml"],
+            64,
+            "Cargo.toml is not a report; name the directory of a campaign",
+        ),
+        (
             &["new", "--id", "lower"],
             64,
             "upper-case words and a three-digit number, such as ACME-007",
         ),
-        (&["rnu"], 64, "run"),
-        (&["scenaros"], 64, "scenarios"),
+        (&["rnu"], 64, "tip: a similar subcommand exists: 'run'"),
+        (&["scenaros"], 64, "'scenarios'"),
+        (
+            &["scenario"],
+            64,
+            "tip: a similar subcommand exists: 'scenarios'",
+        ),
+        (&["test"], 64, "tip: a similar subcommand exists: 'run'"),
+        (
+            &["scenarios", "show", "weather-key"],
+            64,
+            "did you mean weather-key-theft?",
+        ),
         (
             &["attack", "nowhere.yaml"],
             64,

@@ -9,7 +9,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use proofhouse_test_support::peers::{MCP_CLIENTS, peers, script};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::support::{command, run, run_with_input};
 use crate::tool_serve_peers::{check, manifest, proofhouse, run as run_peer, served};
 
 /// A mailbox whose first message was written by somebody else.
-const MAIL: &str = r#"
+pub(crate) const MAIL: &str = r#"
 kind: commonagents.info/v1beta2/tool
 namespace: demo
 name: mail
@@ -34,8 +34,8 @@ actions:
 "#;
 
 /// A client that speaks line by line.
-struct Client {
-    child: Child,
+pub(crate) struct Client {
+    pub(crate) child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     next: u64,
@@ -43,7 +43,11 @@ struct Client {
 
 impl Client {
     fn start(args: &[&str]) -> Self {
-        let mut child = command(args)
+        Self::of(command(args))
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -82,7 +86,7 @@ impl Client {
         self.line()
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.request("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
@@ -96,7 +100,7 @@ impl Client {
     }
 
     /// Ends the session: the exit code and what was said on stderr.
-    fn end(self) -> (Option<i32>, String) {
+    pub(crate) fn end(self) -> (Option<i32>, String) {
         let Self {
             child,
             input,
@@ -113,7 +117,7 @@ impl Client {
     }
 }
 
-fn write(directory: &Path, name: &str, text: &str) -> String {
+pub(crate) fn write(directory: &Path, name: &str, text: &str) -> String {
     let path = directory.join(name);
     fs::write(&path, text).unwrap();
     path.display().to_string()
@@ -420,22 +424,20 @@ async fn the_official_clients_pass_through_the_guard_over_stdio() {
     };
     let scratch = tempfile::tempdir().unwrap();
     let (program, manifest) = (proofhouse(), manifest(scratch.path()));
-    for (peer, mode, version) in MCP_CLIENTS {
+    let lock = scratch.path().join("proofhouse.lock");
+    let lock = format!("--lock={}", lock.display());
+    // With a lock that is made by the first, and holds for those after it, nothing is different.
+    let flags = [lock.as_str(), "--no-lock", lock.as_str()];
+    for (flag, (peer, mode, version)) in flags
+        .iter()
+        .flat_map(|flag| MCP_CLIENTS.iter().map(move |client| (flag, client)))
+    {
         let arguments = [
-            mode,
-            "stdio",
-            &program,
-            "guard",
-            "--no-lock",
-            "--",
-            &program,
-            "tool",
-            "serve",
-            &manifest,
+            mode, "stdio", &program, "guard", flag, "--", &program, "tool", "serve", &manifest,
             "--stdio",
         ];
         let told = run_peer(&script(&directory, peer, "tools", &arguments)).await;
-        check(&format!("{peer} {mode} stdio"), &told, version);
+        check(&format!("{peer} {mode} stdio {flag}"), &told, version);
     }
 }
 
@@ -446,13 +448,15 @@ async fn the_official_clients_pass_through_the_guard_over_http() {
     };
     let scratch = tempfile::tempdir().unwrap();
     let (url, server, _stdin) = served(&manifest(scratch.path())).await;
+    let lock = scratch.path().join("proofhouse.lock").display().to_string();
     let mut guard = command(&[
         "guard",
         "--url",
         &url,
         "--listen",
         "127.0.0.1:0",
-        "--no-lock",
+        "--lock",
+        &lock,
     ])
     .stdin(Stdio::null())
     .stdout(Stdio::piped())
@@ -548,4 +552,123 @@ fn a_policy_is_learned_from_a_recorded_session() {
         "{}",
         nothing.stderr
     );
+}
+
+/// The command line of a guard in front of a shell script.
+fn scripted(script: &str) -> Child {
+    command(&[
+        "guard",
+        "--no-lock",
+        "--ask",
+        "nobody",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ])
+    .stdin(Stdio::piped())
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap()
+}
+
+fn request_line(id: u64) -> String {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"x\"}}}}\n"
+    )
+}
+
+#[test]
+fn half_a_message_of_a_server_that_dies_is_an_error_and_nothing_else() {
+    let mut child = scripted(
+        "read line; printf '{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"content\":[{\"text\":\"SECRET'; exit 1",
+    );
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(request_line(7).as_bytes()).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    drop(input);
+    let told = String::from_utf8(ended.stdout).unwrap();
+    assert!(!told.contains("SECRET"), "{told}");
+    let answer: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(7), &json!(-32000))
+    );
+    assert_eq!(ended.status.code(), Some(3));
+}
+
+#[test]
+fn half_a_message_of_a_client_that_dies_does_not_reach_the_server() {
+    let scratch = tempfile::tempdir().unwrap();
+    let seen = scratch.path().join("seen").display().to_string();
+    let mut child = scripted(&format!("cat >{seen}"));
+    let mut input = child.stdin.take().unwrap();
+    let line = request_line(1);
+    input.write_all(line.as_bytes()).unwrap();
+    input
+        .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"met")
+        .unwrap();
+    // The client is gone, and with it the session.
+    drop(input);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(
+        ended.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
+    assert_eq!(fs::read_to_string(&seen).unwrap(), line);
+}
+
+#[test]
+fn a_guard_that_is_killed_takes_the_session_with_it() {
+    let scratch = tempfile::tempdir().unwrap();
+    let ended = scratch.path().join("ended");
+    // What the server says last comes through a pipe that this test reads.
+    let made = std::process::Command::new("mkfifo")
+        .arg(&ended)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let mut child = scripted(&format!("cat; echo bye >{}", ended.display()));
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(request_line(1).as_bytes()).unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    // The server echoes the request, which the guard takes for a request of the server, so the session works.
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, request_line(1));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The client reads the end, and the server gets the end of its input and leaves by itself.
+    line.clear();
+    assert_eq!(output.read_line(&mut line).unwrap(), 0, "{line}");
+    assert_eq!(fs::read_to_string(&ended).unwrap(), "bye\n");
+}
+
+#[test]
+fn a_client_that_reads_late_gets_everything_in_order() {
+    const CALLS: u64 = 40;
+    // 256 KB for each call, far more than pipes hold.
+    let script = "text=$(head -c 262144 /dev/zero | tr '\\0' x); id=0; while read line; do id=$((id+1)); \
+        printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"%s\"}]}}\\n' $id $text; done";
+    let mut child = scripted(script);
+    let mut input = child.stdin.take().unwrap();
+    for id in 1..=CALLS {
+        input.write_all(request_line(id).as_bytes()).unwrap();
+    }
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    for id in 1..=CALLS {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert!(
+            line.starts_with(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},")),
+            "{}",
+            line.len()
+        );
+        assert!(line.len() > 262_144);
+    }
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -264,7 +264,7 @@ const QUICK_STARTS: [QuickStart; 4] = [
         text: "from agents import Agent, OpenAIChatCompletionsModel, set_tracing_disabled\n\
             from openai import AsyncOpenAI\n\n\
             set_tracing_disabled(True)\n\
-            assistant = Agent(\n    name=\"Assistant\",\n    instructions=\"You are a helpful assistant.\",\n    \
+            agent = Agent(\n    name=\"Assistant\",\n    instructions=\"You are a helpful assistant.\",\n    \
             model=OpenAIChatCompletionsModel(model=\"gpt-5\", openai_client=AsyncOpenAI()),\n)\n",
         adapter: "proofhouse_agent.py",
     },

@@ -92,11 +92,18 @@ const RECIPES: [Recipe; 9] = [
             "detect/src/import/otlp_walk.rs",
         ],
         tables: &[("detect/src/import/mod.rs", 2)],
-        also: &[(
-            "cli/src/telemetry.rs",
-            4,
-            "the flag that sends our own spans",
-        )],
+        also: &[
+            (
+                "cli/src/telemetry.rs",
+                6,
+                "the flag that sends our own spans",
+            ),
+            (
+                "cli/src/commands/guard/mod.rs",
+                2,
+                "the same for the spans of the guard",
+            ),
+        ],
         tests: &["crates/detect/tests/it/hiding.rs"],
         pages: &["docs/reference/traces.md"],
     },

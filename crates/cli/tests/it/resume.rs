@@ -62,7 +62,7 @@ impl Chance {
 }
 
 /// What every run came to, in the order of their ids, with everything that is counted.
-fn counted(result: &Value) -> Vec<Value> {
+pub(crate) fn counted(result: &Value) -> Vec<Value> {
     let runs = result["runs"].as_array().unwrap().iter();
     let mut counted: Vec<Value> = runs
         .map(|run| {

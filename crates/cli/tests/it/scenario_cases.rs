@@ -1,4 +1,5 @@
-//! The labelled cases of the threat library: every one is judged as it says, and every document has one of every kind.
+//! The labelled cases of the threat library and of the guard's own documents: every one is judged as it says, and every
+//! document has one of every kind.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use proofhouse_campaign::cases::{CaseKind, LabelledCase, is_cases_file, judge, read};
 use proofhouse_campaign::library;
-use proofhouse_oatf::load;
+use proofhouse_detect::{Scanner, TraceMessage};
+use proofhouse_oatf::{Direction, load};
+use serde_json::Value;
 
 /// What the `needs` of a case may name and is there; a case that needs something else is left out until it is.
 const BUILT: &[&str] = &["assembly", "canary"];
@@ -17,12 +20,18 @@ fn text(path: &Path) -> String {
     text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// Where the guard's own documents lie.
+fn pack() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../guard/src/pack")
+}
+
 fn files() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let folders = std::fs::read_dir(root).unwrap();
     let folders = folders.map(|folder| folder.unwrap().path());
     let mut files: Vec<PathBuf> = folders
         .filter(|folder| folder.is_dir())
+        .chain([pack()])
         .flat_map(|folder| std::fs::read_dir(folder).unwrap())
         .map(|file| file.unwrap().path())
         .filter(|path| is_cases_file(path))
@@ -102,4 +111,90 @@ fn no_document_is_without_cases() {
         .filter(has_none)
         .collect();
     assert!(without.is_empty(), "no labelled cases: {without:?}");
+    for (name, _) in proofhouse_guard::pack::DOCUMENTS {
+        for ending in ["cases", "twin"] {
+            let path = pack().join(format!("{name}.{ending}.yaml"));
+            assert!(path.is_file(), "{name} has no {ending}");
+        }
+    }
+}
+
+/// The guard's own documents, compiled.
+fn own_documents() -> Scanner {
+    let mut builder = Scanner::builder();
+    for (name, text) in proofhouse_guard::pack::DOCUMENTS {
+        let mut document = load(text).unwrap().document;
+        for indicator in document.attack.indicators.iter_mut().flatten() {
+            indicator.actor = None;
+        }
+        builder = builder.add(*name, document);
+    }
+    builder.build().unwrap()
+}
+
+fn message(operation: &str, direction: Direction, content: Value) -> TraceMessage {
+    let mut message = TraceMessage::new("mcp", operation, content);
+    message.direction = Some(direction);
+    message
+}
+
+/// What the MCP servers of a document send: their lists of tools, and every result.
+fn sent_by_servers(text: &str) -> Vec<TraceMessage> {
+    let document = load(text).unwrap().document;
+    let actors = document.attack.execution.actors().iter();
+    let phases = actors.flat_map(|actor| &actor.phases);
+    let mut sent = Vec::new();
+    for state in phases.filter_map(|phase| phase.state.as_ref()) {
+        let tools = state["tools"].as_array().cloned().unwrap_or_default();
+        if tools.is_empty() {
+            continue;
+        }
+        let results = tools.iter().flat_map(|tool| tool["responses"].as_array());
+        let results: Vec<Value> = results.flatten().cloned().collect();
+        let list = serde_json::json!({"tools": tools});
+        sent.push(message("tools/list", Direction::Response, list));
+        for result in results {
+            sent.push(message("tools/call", Direction::Response, result));
+        }
+    }
+    sent
+}
+
+/// How many messages of the library's controls and innocent cases the guard's own documents find something in, and how
+/// many of its attacks they find by what the servers send.
+#[test]
+fn the_guards_own_documents_find_what_the_page_says() {
+    let scanner = own_documents();
+    let mut innocent = Vec::new();
+    for file in files() {
+        let (cases, _) = read(&text(&file));
+        let cases = cases.iter().filter(|case| case.kind.is_innocent());
+        for one in cases.flat_map(|case| &case.messages) {
+            if one.operation == "tools/call" || one.operation == "tools/list" {
+                innocent.push(message(&one.operation, one.direction, one.content.clone()));
+            }
+        }
+    }
+    let (controls, attacks): (Vec<_>, Vec<_>) = library::all()
+        .iter()
+        .partition(|(path, _)| path.ends_with(".twin.yaml"));
+    innocent.extend(controls.iter().flat_map(|(_, text)| sent_by_servers(text)));
+    let alarms: Vec<_> = innocent
+        .iter()
+        .filter(|message| !scanner.scan(message).is_empty())
+        .collect();
+    let attacks = attacks.iter().map(|(_, text)| sent_by_servers(text));
+    let attacks: Vec<_> = attacks.filter(|sent| !sent.is_empty()).collect();
+    let is_found = |sent: &&Vec<TraceMessage>| sent.iter().any(|one| !scanner.scan(one).is_empty());
+    let found = attacks.iter().filter(is_found).count();
+    let page = text(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/explanation/guard.md"));
+    for said in [
+        format!("{} of {} messages", alarms.len(), innocent.len()),
+        format!("{found} of the {} attacks", attacks.len()),
+    ] {
+        assert!(
+            page.contains(&said),
+            "docs/explanation/guard.md does not say `{said}`: {alarms:#?}"
+        );
+    }
 }

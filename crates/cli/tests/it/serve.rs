@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     self,
-    served::{PATIENCE, Served, example},
+    served::{PATIENCE, Served, example, try_send},
 };
 
 const CLERK: &str = r#"
@@ -398,6 +398,31 @@ fn it_ends_when_asked_and_goes_on_when_started_again() {
     assert_eq!(reply.status, 202, "{reply:?}");
     idle(&served, &task, 4);
     assert_eq!(inputs_of(&served, &task), ["Hello!", "Are you there?"]);
+}
+
+/// Whoever asks it to stop sees first that it is not ready, while everything else is served for as long as `--drain` says.
+#[test]
+fn it_is_not_ready_before_it_stops() {
+    // Longer than the test.
+    let served = clerk(&["--drain", "300s"]);
+    let ready = || {
+        try_send(
+            served.api,
+            &format!("GET /v1/ready HTTP/1.1\r\nhost: {}", served.api),
+            b"",
+        )
+    };
+    assert_eq!(ready().map(|reply| reply.status), Some(200));
+    served.terminate();
+    let refused = until("a server that is not ready", || {
+        let reply = ready().expect("it still answers");
+        (reply.status == 503).then_some(reply)
+    });
+    assert!(refused.text.contains("shutting down"), "{refused:?}");
+    // On new connections.
+    assert_eq!(served.ask("GET", "/v1/health", None).status, 200);
+    let task = served.begin("clerk", Some("Hello!"));
+    idle(&served, &task, 2);
 }
 
 #[test]

@@ -14,33 +14,11 @@ use serde_json::{Value, json};
 
 use crate::support;
 use crate::support::served::{Reply, Served, cookie_of, form_token};
-
-const SHOP: &str = r#"
-kind: commonagents.info/v1beta2/tool
-namespace: shop
-name: till
-description: The till.
-actions:
-  - name: refund
-    description: Refund money.
-    parameters: {properties: {amount: {type: number, description: how much}}}
-    execute: {cel: {expression: "{'paid': input.amount}"}}
----
-kind: commonagents.info/v1beta2/agent
-namespace: shop
-name: clerk
-description: Refunds.
-prompt: You refund.
-capabilities:
-  till:
-    before:
-      - {match: refund, assert: "review(REVIEWER)", error_message: no.}
-"#;
+use crate::support::shop as manifests;
 
 /// A shop that asks this reviewer.
 fn shop(reviewer: &str) -> Served {
-    let shop = SHOP.replace("REVIEWER", reviewer);
-    Served::start(&[("shop.yaml", &shop)], "", &[])
+    Served::start(&[("shop.yaml", &manifests::shop(reviewer))], "", &[])
 }
 
 /// Begins a refund with a key, and waits for its question.
@@ -218,7 +196,7 @@ fn an_idempotency_key_belongs_to_a_key_of_the_api() {
 #[test]
 fn a_proxy_on_the_same_machine_reaches_it_under_its_name() {
     let served = Served::start(
-        &[("shop.yaml", &SHOP.replace("REVIEWER", "''"))],
+        &[("shop.yaml", &manifests::shop("''"))],
         "",
         &["--allowed-host", "Agents.example.com"],
     );
@@ -408,4 +386,31 @@ fn settings_are_read_again_at_sighup() {
         .map(|entry| &entry["entry"]["outcome"])
         .collect();
     assert_eq!(reloads, [&json!("done"), &json!("failed")]);
+}
+
+/// Attempts are in the store: another process, here the next one, knows them, and forgets them when their time is over.
+#[test]
+fn attempts_to_sign_in_are_counted_for_all_processes() {
+    let served = Served::start(&[], "", &[]);
+    assert_eq!(served.sign_in("phk_wrong").status, 401);
+    let key = served.key.clone();
+    served.terminate();
+    let (_, directory) = served.ended();
+    let change = |sql: &str| {
+        let store = rusqlite::Connection::open(directory.path().join("store.db")).unwrap();
+        let changed = store.execute(sql, []).unwrap();
+        assert_eq!(changed, 1, "one peer has tried");
+    };
+    // As if it had tried often: an hour of attempts.
+    change("UPDATE attempts SET free_at = free_at + 3600000");
+    let served = Served::start_in(directory, &[]);
+    let refused = served.sign_in(&key);
+    assert_eq!(refused.status, 429, "{refused:?}");
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!((3_000..=3_600).contains(&wait), "{wait}");
+    let store = rusqlite::Connection::open(served.path("store.db")).unwrap();
+    store
+        .execute("UPDATE attempts SET free_at = 1", [])
+        .unwrap();
+    assert_eq!(served.sign_in(&key).status, 303);
 }

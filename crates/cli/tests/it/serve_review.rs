@@ -10,28 +10,7 @@ use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
 use crate::support::served::Served;
-
-const SHOP: &str = r#"
-kind: commonagents.info/v1beta2/tool
-namespace: shop
-name: till
-description: The till.
-actions:
-  - name: refund
-    description: Refund money.
-    parameters: {properties: {amount: {type: number, description: how much}}}
-    execute: {cel: {expression: "{'paid': input.amount}"}}
----
-kind: commonagents.info/v1beta2/agent
-namespace: shop
-name: clerk
-description: Refunds.
-prompt: You refund.
-capabilities:
-  till:
-    before:
-      - {match: refund, assert: "review('ann@example.com')", error_message: no.}
-"#;
+use crate::support::shop::shop;
 
 const OPEN: &str = r#"
 kind: commonagents.info/v1beta2/tool
@@ -57,7 +36,7 @@ events:
 
 #[test]
 fn who_approved_and_why_is_told_later() {
-    let served = Served::start(&[("shop.yaml", SHOP)], "", &[]);
+    let served = Served::start(&[("shop.yaml", &shop("'ann@example.com'"))], "", &[]);
     let ann = [
         "--name",
         "ann",

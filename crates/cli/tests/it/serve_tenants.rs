@@ -64,7 +64,7 @@ fn operations(served: &Served) -> Vec<(String, String)> {
             .map(move |(method, _)| (method.to_uppercase(), path.clone()))
     });
     let operations: Vec<_> = operations.collect();
-    assert!(operations.len() >= 18, "{operations:?}");
+    assert!(operations.len() >= 27, "{operations:?}");
     operations
 }
 
@@ -102,6 +102,16 @@ fn tenants() -> Tenants {
                 .json();
             (shown.json()["state"] == "waiting" && routed["state"] == "routed").then_some(())
         });
+        // A campaign of its own that nobody works on.
+        let store = served.path("store.db").display().to_string();
+        let campaign = format!("{name}-nightly");
+        let planned =
+            crate::support::command(&["run", "--subject", "sim:careful", "--id", "*-001"])
+                .args(["--no-config", "--plan-only", "--store", &store])
+                .args(["--name", &campaign, "--tenant", name])
+                .output()
+                .unwrap();
+        assert!(planned.status.success(), "{planned:?}");
         (key, task, event)
     });
     Tenants {
@@ -116,6 +126,7 @@ impl Tenants {
         let (_, task, event) = &self.own[tenant];
         let path = path.replace("{task}", task);
         let path = path.replace("{event}", &event.to_string());
+        let path = path.replace("{campaign}", &format!("{}-nightly", NAMES[tenant]));
         path.replace("{review}", "1")
     }
 
@@ -123,6 +134,7 @@ impl Tenants {
     fn body(&self, method: &str, path: &str) -> Option<Value> {
         match (method, path) {
             ("POST", "/v1/tasks") => Some(json!({"agent": "clerk", "namespace": "mango"})),
+            ("POST", "/v1/campaigns") => Some(json!({"campaign": "mango-nightly@1"})),
             ("POST", path) if path.ends_with("/messages") => Some(json!({"message": "hello"})),
             ("POST", path) if path.contains("/reviews/") => Some(json!({"approve": true})),
             _ => None,
@@ -160,19 +172,26 @@ fn no_route_shows_or_changes_what_another_tenant_has() {
             }
         }
     }
-    assert!(tried >= 16, "{tried}");
+    assert!(tried >= 25, "{tried}");
     // Filters do not widen what is seen.
     for path in [
         "/v1/tasks?namespace=mango".to_owned(),
         format!("/v1/tasks?after={their_task}"),
         format!("/v1/events?task={their_task}"),
         "/v1/events?tool=mango-till".to_owned(),
+        "/v1/campaigns?name=mango-nightly".to_owned(),
     ] {
         let reply = served.ask_as(papaya, "GET", &path, None);
         assert_eq!(reply.status, 200, "{path}");
         assert!(!reply.text.contains("mango"), "{path}: {reply:?}");
     }
-    for path in ["", "/events", "/manifests"] {
+    let comparison = "/v1/campaigns/papaya-nightly/comparison?baseline=mango-nightly";
+    assert_eq!(
+        served.ask_as(papaya, "GET", comparison, None).status,
+        404,
+        "a baseline is no way round"
+    );
+    for path in ["", "/events", "/manifests", "/campaigns"] {
         let session = crate::support::served::cookie_of(&served.sign_in(papaya));
         let page = served.look(&session, &format!("/dashboard{path}"));
         assert_eq!(page.status, 200, "{path}");
@@ -184,6 +203,11 @@ fn no_route_shows_or_changes_what_another_tenant_has() {
             format!("tasks/{their_task}"),
             format!("events/{their_event}"),
             format!("live/tasks/{their_task}"),
+            "campaigns/mango-nightly".to_owned(),
+            "campaigns/mango-nightly/report".to_owned(),
+            "campaigns/mango-nightly/comparison".to_owned(),
+            "campaigns/mango-nightly/trend".to_owned(),
+            "live/campaigns/mango-nightly".to_owned(),
         ] {
             let page = served.look(&session, &format!("/dashboard/{own}"));
             assert_eq!(page.status, 404, "{own}");
@@ -212,6 +236,8 @@ fn no_route_shows_or_changes_what_another_tenant_has() {
         format!("/dashboard/tasks/{their_task}/interrupt"),
         format!("/dashboard/tasks/{their_task}/cancel"),
         format!("/dashboard/events/{their_event}/replay"),
+        "/dashboard/campaigns/mango-nightly/cancel".to_owned(),
+        "/dashboard/campaigns/mango-nightly/again".to_owned(),
     ] {
         let reply = served.post_form(&session, &path, &form);
         assert_eq!(reply.status, 404, "{path}: {reply:?}");
@@ -282,4 +308,160 @@ fn every_request_that_changes_something_is_in_the_audit_log() {
             assert_eq!(found["namespace"], "mango", "{method} {path}");
         }
     }
+}
+
+/// What a store holds that requests change.
+fn kept(served: &Served) -> Vec<String> {
+    let store = rusqlite::Connection::open(served.path("store.db")).unwrap();
+    let row = |sql: &str| {
+        let mut statement = store.prepare(sql).unwrap();
+        let rows = statement
+            .query_map([], |row| row.get::<_, String>(0))
+            .unwrap();
+        rows.map(Result::unwrap).collect::<Vec<_>>().join(",")
+    };
+    vec![
+        row("SELECT id || state FROM tasks ORDER BY id"),
+        row("SELECT id || name FROM deliveries ORDER BY id"),
+        row("SELECT id || '/' || attempt FROM events ORDER BY id"),
+        row("SELECT name || '@' || number || state FROM campaigns ORDER BY id"),
+        row("SELECT hash FROM sessions WHERE kind = 'dashboard' ORDER BY hash"),
+    ]
+}
+
+/// Every route that changes something, while the audit log takes no entries: nothing is done. Then again, and it is.
+#[test]
+fn nothing_is_done_that_the_audit_log_does_not_hold() {
+    let tenants = tenants();
+    let served = &tenants.served;
+    let (mango, task, event) = &tenants.own[0];
+    let ended = served.begin_as(mango, "clerk", None);
+    let cancelled = served.ask_as(mango, "POST", &format!("/v1/tasks/{ended}/cancel"), None);
+    assert_eq!(cancelled.status, 204);
+    until("the end", || {
+        let shown = served.ask_as(mango, "GET", &format!("/v1/tasks/{ended}"), None);
+        (shown.json()["state"] == "ended").then_some(())
+    });
+    let session = crate::support::served::cookie_of(&served.sign_in(mango));
+    let page = served.look(&session, &format!("/dashboard/tasks/{task}"));
+    let token = crate::support::served::form_token(&page.text);
+    let changing: Vec<(String, String)> = operations(served)
+        .into_iter()
+        .filter(|(method, _)| method != "GET")
+        .collect();
+    assert!(changing.len() >= 9, "{changing:?}");
+    let forms = [
+        (
+            format!("/dashboard/tasks/{task}/messages"),
+            "message=Hello&once=o1",
+        ),
+        (format!("/dashboard/tasks/{task}/reviews/1"), "answer=deny"),
+        (format!("/dashboard/tasks/{task}/interrupt"), ""),
+        (format!("/dashboard/tasks/{task}/cancel"), ""),
+        (format!("/dashboard/events/{event}/replay"), ""),
+        ("/dashboard/campaigns/mango-nightly/again".to_owned(), ""),
+        ("/dashboard/campaigns/mango-nightly/cancel".to_owned(), ""),
+        ("/dashboard/sign-out".to_owned(), ""),
+    ];
+    let all = || {
+        let mut replies = Vec::new();
+        for (method, path) in &changing {
+            let body = tenants.body(method, path);
+            let path = match method.as_str() {
+                "DELETE" => path.replace("{task}", &ended),
+                _ => tenants.path(path, 0),
+            };
+            let reply = served.ask_as(mango, method, &path, body.as_ref());
+            replies.push((format!("{method} {path}"), reply));
+        }
+        for (path, form) in &forms {
+            let form = format!("form_token={token}&{form}");
+            replies.push((path.clone(), served.post_form(&session, path, &form)));
+        }
+        replies.push(("signing in".to_owned(), served.sign_in(mango)));
+        replies
+    };
+    let store = rusqlite::Connection::open(served.path("store.db")).unwrap();
+    let full = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END";
+    store.execute_batch(full).unwrap();
+    let before = kept(served);
+    for (what, reply) in all() {
+        assert!(reply.status >= 400, "{what}: {reply:?}");
+    }
+    assert_eq!(kept(served), before);
+    store.execute_batch("DROP TRIGGER full").unwrap();
+    let count = || {
+        let sql = "SELECT COUNT(*) FROM audit WHERE entry LIKE '%\"outcome\":\"done\"%'";
+        store
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    let (was, mut done) = (count(), 0);
+    for (_, reply) in all() {
+        done += i64::from(reply.status < 400);
+    }
+    assert!(done >= 5, "{done}");
+    assert_eq!(count(), was + done, "each deed has one entry");
+}
+
+/// Two tenants whose tools have the same name.
+#[test]
+fn a_webhook_is_heard_where_its_address_says() {
+    let tenant = |name: &str, secret: &str| {
+        let tool = TENANT
+            .replace("NAMESPACE-till", "till")
+            .replace("NAMESPACE", name)
+            .replace(
+                "The till.\n",
+                "The till.\nsettings: {properties: {secret: {format: password}}}\n",
+            );
+        tool.replace("{webhook: {filter: \"true\"}}", secret)
+    };
+    let plain = "{webhook: {filter: \"true\"}}";
+    let signed = "{webhook: {filter: \"true\", secret: \"{settings.secret}\"}}";
+    let (mango, papaya) = (tenant("mango", plain), tenant("papaya", signed));
+    let files = [
+        ("mango.yaml", mango.as_str()),
+        ("papaya.yaml", papaya.as_str()),
+    ];
+    let served = Served::start(&files, "settings: {papaya/till: {secret: s3}}\n", &[]);
+    let keys = NAMES.map(|name| {
+        let key = served.new_key(&["--role", "admin", "--namespace", name]);
+        let task = served.begin_as(&key, "clerk", None);
+        (key, task)
+    });
+    // How many inputs each has got.
+    let heard = |wanted: [usize; 2]| {
+        until("inputs", || {
+            let counts = keys.clone().map(|(key, task)| {
+                let path = format!("/v1/tasks/{task}/turns?limit=100");
+                let turns = served.ask_as(&key, "GET", &path, None).json();
+                let turns = turns["turns"].as_array().unwrap().clone();
+                turns.iter().filter(|turn| turn["kind"] == "input").count()
+            });
+            (counts == wanted).then_some(())
+        });
+    };
+    let body = json!({"text": "hello"});
+    let bytes = body.to_string();
+    let vague = served.hook("till", "", bytes.as_bytes());
+    assert_eq!(vague.status, 409, "{vague:?}");
+    assert!(vague.text.contains("NAMESPACE/TOOL"), "{vague:?}");
+    assert_eq!(served.hook("mango/till", "", bytes.as_bytes()).status, 202);
+    heard([1, 0]);
+    assert_eq!(served.hook("papaya/till", "", bytes.as_bytes()).status, 401);
+    assert_eq!(served.hook("guava/till", "", bytes.as_bytes()).status, 404);
+    // The secret of one says who is meant, also at the address that does not.
+    assert_eq!(served.github("till", "s3", "d1", &body).status, 202);
+    heard([1, 1]);
+    // The same again is known at both addresses; something else is not.
+    assert_eq!(served.github("papaya/till", "s3", "d1", &body).status, 200);
+    let other = json!({"text": "once more"});
+    assert_eq!(served.github("papaya/till", "s3", "d2", &other).status, 202);
+    heard([1, 2]);
+    assert_eq!(
+        served.github("papaya/till", "wrong", "d3", &body).status,
+        401
+    );
+    assert_eq!(served.github("till", "wrong", "d3", &body).status, 409);
 }

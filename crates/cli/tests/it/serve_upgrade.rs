@@ -11,38 +11,20 @@ use serde_json::json;
 
 use crate::support;
 use crate::support::served::Served;
+use crate::support::shop::shop_with;
 
-const SHOP: &str = r#"
-kind: commonagents.info/v1beta2/tool
-namespace: shop
-name: till
-description: The till.
-actions:
-  - name: refund
-    description: Refund money.
-    parameters: {properties: {amount: {type: number, description: how much}}}
-    execute: {cel: {expression: "{'paid': input.amount}"}}
-events:
+const SAID: &str = r#"events:
   - name: said
     message: "{event.payload.text}"
     receive: {webhook: {filter: "true"}}
----
-kind: commonagents.info/v1beta2/agent
-namespace: shop
-name: clerk
-description: Refunds.
-prompt: You refund.
-capabilities:
-  till:
-    before:
-      - {match: refund, assert: "review('ann@example.com')", error_message: no.}
 "#;
 
 #[test]
 fn tasks_that_were_under_way_go_on_after_an_upgrade() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir(directory.path().join("manifests")).unwrap();
-    std::fs::write(directory.path().join("manifests/shop.yaml"), SHOP).unwrap();
+    let shop = shop_with(SAID, "'ann@example.com'");
+    std::fs::write(directory.path().join("manifests/shop.yaml"), shop).unwrap();
     std::fs::write(directory.path().join("operator.yaml"), "").unwrap();
     let database = directory.path().join("store.db");
     let statements = include_str!("../../../store/tests/it/databases/version-3.sqlite.sql");

@@ -202,3 +202,26 @@ fn settings_and_tokens_reach_nobody_but_their_tools_and_hosts() {
     }
     assert_eq!(service.requests().len(), 2);
 }
+
+#[test]
+fn settings_are_checked_without_showing_what_they_hold() {
+    let scratch = tempfile::tempdir().unwrap();
+    let wrong = write(
+        scratch.path(),
+        "wrong.yaml",
+        "settings:\n  demo/api: {token: \"${NOT_SET_HERE}\"}\nauth:\n  a: {typ: static, token: sk-very-secret}\n",
+    );
+    let ran = run(&["validate", &wrong]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(ran.stdout.contains("wrong.yaml:4:"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("[OC-"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("sk-very-secret"), "{}", ran.stdout);
+    // Variables belong to where the file is used.
+    assert!(!ran.stdout.contains("OC-006"), "{}", ran.stdout);
+    let right = write(
+        scratch.path(),
+        "right.yaml",
+        "settings:\n  demo/api: {token: \"${NOT_SET_HERE}\"}\n",
+    );
+    assert_eq!(run(&["validate", &right]).code, Some(0));
+}

@@ -168,7 +168,7 @@ fn a_directory_that_cannot_be_read_costs_only_itself() {
     assert!(ran.stdout.contains("2 traces, 1 message"), "{}", ran.stdout);
     assert!(
         ran.stdout
-            .contains("1 exploited, 1 not exploited; 1 trace not read")
+            .contains("1 exploited, 1 not judged; 1 trace not read")
     );
 }
 
@@ -268,7 +268,7 @@ fn people_are_pointed_at_what_they_may_have_overlooked() {
     let ran = run(&["scan", "--allow-unknown", "--rules", RULES, TRACE]);
     assert_eq!(ran.code, Some(64));
     assert!(
-        ran.stderr.contains("hint: put the traces before --rules"),
+        ran.stderr.contains("tip: put the traces before --rules"),
         "{}",
         ran.stderr
     );
@@ -283,7 +283,7 @@ fn people_are_pointed_at_what_they_may_have_overlooked() {
     assert!(ran.stderr.contains(told), "{}", ran.stderr);
     let ran = judge(&case, "scan", "noise\n", &[]);
     assert!(
-        ran.stdout.contains("found nothing in what could be read"),
+        ran.stdout.contains("not judged: the trace has no messages"),
         "{}",
         ran.stdout
     );

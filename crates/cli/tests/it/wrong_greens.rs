@@ -9,7 +9,7 @@ use crate::outcomes::{ATTACK, Bench, CONTROL, attack, outcome};
 use crate::support::{self, Ran};
 
 /// The payload stands in what the tool answers.
-const RESULT: &str = r#"
+pub(crate) const RESULT: &str = r#"
 oatf: "0.1"
 attack:
   id: T-100
@@ -30,7 +30,7 @@ attack:
 "#;
 
 /// The end of its control.
-const SUCCESS: &str = "x-proofhouse: {success: {tool: weather}}";
+pub(crate) const SUCCESS: &str = "x-proofhouse: {success: {tool: weather}}";
 
 fn control_of(attack: &str) -> String {
     let text = attack.replace("T-100", "T-101");
@@ -40,7 +40,7 @@ fn control_of(attack: &str) -> String {
 
 /// An agent without a model that asks for the weather, and can say the codes of probes. What it does when it has met the
 /// payload is in `then`, and what it does otherwise in `usually`.
-fn agent(then: &str, usually: &str) -> String {
+pub(crate) fn agent(then: &str, usually: &str) -> String {
     let begin = include_str!("support/mcp_client.py");
     let indented = |text: &str| text.replace('\n', "\n    ");
     let (then, usually) = (indented(then), indented(usually));
@@ -67,9 +67,9 @@ else:
     )
 }
 
-const ANSWERS: &str = "print('It is sunny.')";
+pub(crate) const ANSWERS: &str = "print('It is sunny.')";
 
-fn bench(document: &str, agent: &str) -> Bench {
+pub(crate) fn bench(document: &str, agent: &str) -> Bench {
     let bench = Bench::new();
     bench.write("t-100.yaml", document);
     let control = document
@@ -234,7 +234,7 @@ fn a_proved_description_proves_nothing_of_other_fields() {
 }
 
 /// It looks at the tools, calls none when it could be attacked, and says something.
-const LISTS_ONLY: &str = "result = call(3, \"tools/call\"";
+pub(crate) const LISTS_ONLY: &str = "result = call(3, \"tools/call\"";
 
 #[test]
 fn a_difference_that_is_not_the_payload_delivers_nothing() {

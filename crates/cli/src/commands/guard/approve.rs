@@ -1,26 +1,29 @@
 //! `proofhouse guard approve` and `proofhouse guard check`: what people look at before they trust it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use proofhouse_guard::engine::Watcher;
 use proofhouse_guard::pins::{self, LockFile, OfferedChanges, approve, review};
-use proofhouse_guard::{policy, read_policy};
+use proofhouse_guard::{OpenedPolicy, policy};
 use serde_json::json;
 
 use super::cannot;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, talk};
 
-/// Show what servers offer that was not approved, and take it into the lock
+/// Show definitions that are new or have changed since they were approved, and approve them
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse guard approve\n  \
     proofhouse guard approve --yes --server files\n  \
     proofhouse guard approve --format json\n\n\
-    Exit codes: 0 nothing to approve, or approved with --yes; 1 there is something to approve; 3 the lock cannot be used.")]
+    Exit codes:\n  \
+    0   nothing to approve, or approved with --yes\n  \
+    1   there is something to approve\n  \
+    3   the lock cannot be used\n  \
+    64  invalid arguments")]
 pub(super) struct GuardApprove {
-    /// Where approved definitions are kept
+    /// The lock file, which holds the approved definitions
     #[arg(long, value_name = "FILE", default_value = pins::FILE)]
     lock: PathBuf,
 
@@ -28,7 +31,7 @@ pub(super) struct GuardApprove {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
-    /// Take the changes into the lock
+    /// Approve the changes
     #[arg(long)]
     yes: bool,
 
@@ -37,18 +40,21 @@ pub(super) struct GuardApprove {
     format: String,
 }
 
-/// Check a policy with all it names: its threat documents, and that indicators may block
+/// Check that the guard can use a policy, with all threat documents and traces that it names
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse guard check policy.yaml\n  \
     proofhouse guard check --stock > policy.yaml\n\n\
-    Exit codes: 0 the guard can use it, 3 it cannot, 64 usage.")]
+    Exit codes:\n  \
+    0   the guard can use it\n  \
+    3   it cannot\n  \
+    64  invalid arguments")]
 pub(super) struct GuardCheck {
     /// The policy
     #[arg(required_unless_present = "stock")]
     policy: Option<PathBuf>,
 
-    /// Print the stock policy instead
+    /// Print the built-in policy instead
     #[arg(long, conflicts_with = "policy")]
     stock: bool,
 }
@@ -97,19 +103,9 @@ impl GuardCheck {
             data.finish()?;
             return Ok(Exit::Success);
         };
-        let policy = read_policy(&path).map_err(cannot)?;
-        let directory = path.parent().unwrap_or(Path::new(""));
-        let watcher = Watcher::load(&policy.indicators, directory).map_err(cannot)?;
-        talk(&format!(
-            "{}: {} rules, {} entries of tools, {} indicators that observe, {} that may block",
-            crate::output::shown_path(&path),
-            policy.rules.len(),
-            policy.tools.len(),
-            watcher
-                .as_ref()
-                .map_or(0, |watcher| watcher.indicators() - watcher.enforced()),
-            watcher.as_ref().map_or(0, Watcher::enforced),
-        ));
+        let opened = OpenedPolicy::open(Some(&path)).map_err(cannot)?;
+        let shown = crate::output::shown_path(&path);
+        talk(&format!("{shown}: {}", opened.summary()));
         Ok(Exit::Success)
     }
 }

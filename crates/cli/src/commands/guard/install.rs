@@ -32,16 +32,19 @@ struct ConfigChoice {
 #[command(after_help = "Examples:\n  \
     proofhouse guard install --client claude-code\n  \
     proofhouse guard install .mcp.json --policy policy.yaml\n\n\
-    Exit codes: 0 done, 3 the configuration cannot be changed, or no server of it can be guarded, 64 usage.")]
+    Exit codes:\n  \
+    0   done\n  \
+    3   the configuration cannot be changed, or no server of it can be guarded\n  \
+    64  invalid arguments")]
 pub(super) struct GuardInstall {
     #[command(flatten)]
     config: ConfigChoice,
 
-    /// The policy that the guards use; by default the stock policy
+    /// The policy that the guards use [default: the built-in policy]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
-    /// Where approved definitions are kept
+    /// The lock file, which holds the approved definitions
     #[arg(long, value_name = "FILE", default_value = pins::FILE)]
     lock: PathBuf,
 
@@ -56,7 +59,10 @@ pub(super) struct GuardInstall {
     proofhouse guard uninstall --client claude-code\n  \
     proofhouse guard uninstall .mcp.json\n\n\
     A file that nobody changed since becomes what it was, byte for byte; one that was edited keeps the edits.\n\n\
-    Exit codes: 0 done, 3 the configuration cannot be changed, 64 usage.")]
+    Exit codes:\n  \
+    0   done\n  \
+    3   the configuration cannot be changed\n  \
+    64  invalid arguments")]
 pub(super) struct GuardUninstall {
     #[command(flatten)]
     config: ConfigChoice,

@@ -7,23 +7,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use proofhouse_guard::share::ShareSetup;
 use proofhouse_guard::{
-    FindingSeverity, GuardAsks, GuardFiles, GuardFinding, OpenedGuard, command_name, guard_http,
-    guard_stdio, pins, url_name,
+    FindingSeverity, GuardAsks, GuardFiles, GuardFinding, GuardReach, GuardTarget, OpenedGuard,
+    pins,
 };
 use proofhouse_wire::CancellationToken;
 use serde_json::json;
 
+use crate::environment::environment;
 use crate::exit_code::Exit;
 use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, talk};
 use crate::proxies;
+use crate::telemetry::TelemetryOptions;
 use crate::tools::work::until_interrupted;
 
-/// Guard an MCP server: pins its definitions, follows values from untrusted results into calls, applies rules
+/// Guard an MCP server: pin its tool definitions, follow untrusted values into calls, and apply rules
 ///
-/// Without a policy, the stock policy counts (`proofhouse guard check --stock` prints it). What passes is what was sent,
-/// byte for byte. A call that is blocked gets a result that the model can read.
+/// Without --policy, the built-in policy applies (`proofhouse guard check --stock` prints it). Messages
+/// that pass are forwarded unchanged, byte for byte. For a blocked call, the model gets a result that says so.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -33,9 +36,11 @@ use crate::tools::work::until_interrupted;
     proofhouse guard --url http://127.0.0.1:8080/mcp --listen 127.0.0.1:9090\n  \
     proofhouse guard install .mcp.json --policy policy.yaml\n  \
     proofhouse guard approve\n\n\
-    Findings go to stderr, one a line. stdout belongs to the protocol.\n\n\
-    Exit codes: 0 the client ended the session (or Ctrl-C), 3 the server could not be started or ended first, the policy or the\n\
-    lock cannot be used, or what was seen could not be written, 64 usage."
+    Findings go to stderr, one per line; stdout carries the protocol.\n\n\
+    Exit codes:\n  \
+    0   the client ended the session, or stopped by Ctrl-C\n  \
+    3   the server could not be started or ended first, the policy, the lock or the session\n      cannot be used, or what was seen could not be written\n  \
+    64  invalid arguments"
 )]
 pub(crate) struct GuardCommand {
     #[command(subcommand)]
@@ -44,16 +49,16 @@ pub(crate) struct GuardCommand {
     #[command(flatten)]
     files: FileOptions,
 
-    /// The server's name in the lock and in policies; by default made from the command or the address
+    /// The server's name in the lock file and in policies [default: made from the command or the URL]
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
-    /// Who is asked where a rule says `ask`: client (its user, through MCP's elicitation; stdio only), terminal or nobody, which
-    /// makes every ask a denial; by default the client over stdio, and the terminal over HTTP
+    /// Who decides about calls for which a rule says `ask`: client (the client asks its user, by MCP elicitation; stdio
+    /// only), terminal, or nobody, which denies all of them [default: client over stdio, terminal over HTTP]
     #[arg(long, value_name = "WHO")]
     ask: Option<GuardAsks>,
 
-    /// Guard the server at this address, over HTTP
+    /// The URL of the server to guard, over HTTP
     #[arg(
         long,
         value_name = "URL",
@@ -62,9 +67,26 @@ pub(crate) struct GuardCommand {
     )]
     url: Option<String>,
 
-    /// Where clients reach the guarded server over HTTP; port 0 takes a free one
+    /// The address where clients reach the guarded server over HTTP; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address, requires = "url")]
     listen: Option<std::net::SocketAddr>,
+
+    /// Share the session with the guards of other servers that have this name, over stdio: a value that one server returns is followed
+    /// into calls of the others. By default, the guards that one client starts share theirs
+    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    session: Option<String>,
+
+    /// Share the session with no other guard
+    #[arg(long, conflicts_with = "session")]
+    no_session: bool,
+
+    /// Show metrics for Prometheus at this address of this machine, under /metrics; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    metrics: Option<std::net::SocketAddr>,
+
+    /// Send a span for each request, with its findings, to this OpenTelemetry collector over HTTP, such as http://127.0.0.1:4318
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
 
     /// The command that starts the server, over stdio
     #[arg(last = true, value_name = "COMMAND")]
@@ -74,20 +96,20 @@ pub(crate) struct GuardCommand {
 /// Files that a guard reads and writes.
 #[derive(Debug, Clone, Args)]
 struct FileOptions {
-    /// The policy; by default the stock policy
+    /// The policy [default: the built-in policy]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
-    /// Where approved definitions are kept
+    /// The lock file, which holds the approved definitions
     #[arg(long, value_name = "FILE", default_value = pins::FILE)]
     lock: PathBuf,
 
-    /// Pin nothing
+    /// Do not pin definitions
     #[arg(long, conflicts_with = "lock")]
     no_lock: bool,
 
-    /// Write every message into this trace, which `scan` and `explain-verdict` read; one that exists is kept, and the new one gets
-    /// a number
+    /// Write every message to this trace file, for `scan` and `explain-verdict`. If the file exists, it is kept, and a
+    /// number is added to the new name
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
@@ -104,11 +126,11 @@ struct FileOptions {
 enum GuardPart {
     /// Put the guard in front of the servers of a client's configuration
     Install(install::GuardInstall),
-    /// Take the guard out of a client's configuration again
+    /// Remove the guard from a client's configuration
     Uninstall(install::GuardUninstall),
-    /// Show what servers offer that was not approved, and take it into the lock
+    /// Show definitions that are new or have changed since they were approved, and approve them
     Approve(approve::GuardApprove),
-    /// Check a policy with all it names: its threat documents, and that indicators may block
+    /// Check that the guard can use a policy, with all threat documents and traces that it names
     Check(approve::GuardCheck),
 }
 
@@ -133,39 +155,29 @@ impl GuardCommand {
             Some(GuardPart::Check(check)) => return check.run(),
             None => {}
         }
-        let origin = match (&self.url, self.start.first()) {
-            (Some(url), _) => url_name(url),
-            (None, Some(_)) => command_name(&self.start),
-            (None, None) => {
-                return Err(CommandError::usage(
-                    "name the command that starts the server after `--`, or its address with --url",
-                ));
-            }
-        };
-        let server = self.server.unwrap_or_else(|| origin.clone());
-        let opened = OpenedGuard::open(&self.files.files(), server, origin, Box::new(tell));
+        let unnamed =
+            "name the command that starts the server after `--`, or its address with --url";
+        let target = GuardTarget::of(self.url, self.listen, self.start)
+            .ok_or_else(|| CommandError::usage(unnamed))?;
+        let name = target.name();
+        let server = self.server.unwrap_or_else(|| name.clone());
+        let opened = OpenedGuard::open(&self.files.files(), server, name, Box::new(tell));
         let opened = Arc::new(opened.map_err(cannot)?);
-        let cancel = CancellationToken::new();
-        let guarding = async {
-            match (self.url, self.listen) {
-                (Some(url), Some(at)) => {
-                    let proxies = proxies::from_environment();
-                    guard_http(&opened, &url, at, self.ask, proxies, &cancel, listening).await
-                }
-                _ => {
-                    let ends = (tokio::io::stdin(), tokio::io::stdout());
-                    guard_stdio(&opened, self.start, ends, self.ask, &cancel).await
-                }
-            }
+        let telemetry = TelemetryOptions::spans_to(self.otlp).begin()?;
+        let runtime = environment()("XDG_RUNTIME_DIR");
+        let reach = GuardReach {
+            asks: self.ask,
+            shared: ShareSetup::chosen(self.session, self.no_session, runtime),
+            metrics: self.metrics,
+            proxies: proxies::from_environment(),
         };
+        let cancel = CancellationToken::new();
+        let ends = (tokio::io::stdin(), tokio::io::stdout());
+        let guarding = reach.guard(&opened, target, ends, &cancel, (listening, talk));
         let ended = until_interrupted(&cancel, guarding)?.into_inner();
+        telemetry.finish();
         ended.map_err(cannot)?;
-        match opened.write_failure() {
-            Some(error) => Err(CommandError::cannot_run(format!(
-                "what was seen could not be written: {error}"
-            ))),
-            None => Ok(Exit::Success),
-        }
+        Ok(Exit::Success)
     }
 }
 

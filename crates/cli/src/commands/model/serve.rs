@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::agents::show;
 use crate::exit_code::Exit;
+use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::tools::work::until_interrupted;
 
@@ -40,7 +41,7 @@ pub(crate) struct ModelServe {
     model: String,
 
     /// The address to listen on; port 0 picks a free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8766")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8766", value_parser = listen_address)]
     listen: SocketAddr,
 
     /// Allow an address that other machines can reach. Anyone who reaches it can use the model

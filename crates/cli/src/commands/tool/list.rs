@@ -4,15 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use proofhouse_manifest::{Tool, ToolAction};
+use proofhouse_manifest::ToolAction;
 use proofhouse_subjects::operator::Operator;
+use proofhouse_subjects::tool_listing;
 use proofhouse_subjects::tool_manifests::{self, Located};
-use proofhouse_tools::functions::{Function, Functions};
+use proofhouse_tools::functions::Function;
 use proofhouse_wire::CancellationToken;
 use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
-use crate::output::{CommandError, StdoutData, complain, printable, printable_line};
+use crate::output::{CommandError, StdoutData, complain, printable_line};
 use crate::tools::manifests;
 use crate::tools::options::OperatorOptions;
 use crate::tools::work::until_interrupted;
@@ -68,9 +69,14 @@ impl ToolList {
         let functions = tool_manifests::functions(&tools, &actions);
         let mut data = StdoutData::new();
         match self.format {
-            ToolListFormat::Human => human(&mut data, &tools, &actions, &functions)?,
+            ToolListFormat::Human => {
+                let listed = functions.iter();
+                let mut listed =
+                    listed.map(|function| tool_listing::text(&tools, &actions, function));
+                listed.try_for_each(|text| data.write(&text))?;
+            }
             ToolListFormat::Json => {
-                let entry = |function: &Function| entry(&tools, &actions, function);
+                let entry = |function: &Function| tool_listing::entry(&tools, &actions, function);
                 let entries: Vec<Value> = functions.iter().map(entry).collect();
                 data.json(&json!({"version": VERSION, "functions": entries}))?;
             }
@@ -121,71 +127,4 @@ async fn ask(
         manifests::tear_down(&task).await;
     }
     (actions, failed)
-}
-
-fn human(
-    data: &mut StdoutData,
-    tools: &[Arc<Tool>],
-    actions: &[Vec<Arc<ToolAction>>],
-    functions: &Functions,
-) -> Result<(), CommandError> {
-    for function in functions.iter() {
-        let tool = &tools[function.reference];
-        let runtime = runtime_of(actions, function);
-        let from = format!("{}/{}, {}", tool.namespace, tool.name, function.action);
-        let from = printable_line(&from);
-        data.line(&format!("{} ({from}, {runtime})", function.name))?;
-        for line in printable(&function.description).lines() {
-            data.line(&format!("    {line}"))?;
-        }
-        let properties = function.parameters.get("properties");
-        for (name, property) in properties.and_then(Value::as_object).into_iter().flatten() {
-            let shown = parameter(name, property, &function.parameters);
-            data.line(&format!("    - {}", printable_line(&shown)))?;
-        }
-    }
-    Ok(())
-}
-
-fn parameter(name: &str, property: &Value, schema: &Value) -> String {
-    let kind = match property.get("type") {
-        Some(Value::String(kind)) => kind.clone(),
-        Some(Value::Array(kinds)) => {
-            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
-            kinds.join(" or ")
-        }
-        _ => "any".to_owned(),
-    };
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required = required.is_some_and(|names| names.iter().any(|known| known == name));
-    let mut shown = format!("{name}: {kind}");
-    if is_required {
-        shown.push_str(", required");
-    }
-    if let Some(default) = property.get("default") {
-        shown.push_str(&format!(", default {default}"));
-    }
-    if let Some(description) = property.get("description").and_then(Value::as_str) {
-        let first = description.lines().next().unwrap_or_default();
-        shown.push_str(&format!("; {first}"));
-    }
-    shown
-}
-
-fn entry(tools: &[Arc<Tool>], actions: &[Vec<Arc<ToolAction>>], function: &Function) -> Value {
-    let tool = &tools[function.reference];
-    json!({
-        "name": function.name,
-        "tool": {"namespace": tool.namespace, "name": tool.name},
-        "action": function.action,
-        "runtime": runtime_of(actions, function),
-        "openai": function.to_openai(),
-        "mcp": function.to_mcp(),
-    })
-}
-
-fn runtime_of(actions: &[Vec<Arc<ToolAction>>], function: &Function) -> &'static str {
-    let mut of = actions[function.reference].iter();
-    of.find(|action| action.name == function.action)
-        .map_or("unknown", |action| action.execute.key())
 }

@@ -14,11 +14,35 @@ const DATABASE: &str =
     "needs a PostgreSQL server; serve.rs and the contract of the store start one";
 
 const CLUSTER: &str = "needs a Kubernetes cluster; deploy.rs reads the chart";
+const REAL_CLUSTER: &str =
+    "needs a Kubernetes cluster; campaign_real_cluster.rs and chart_real_cluster.rs have one";
+const FLEET: &str =
+    "needs a PostgreSQL server with a campaign; fleet.rs of the tests has one, with these commands";
 const EDITOR: &str = "needs the editor; lsp.rs speaks to the language server";
 const PACKAGES: &str = "scripts/packages builds, installs and tries them";
 
 /// The command as it is shown, and the reason.
 pub(super) const NOT_RUN: &[(&str, &str)] = &[
+    (
+        "proofhouse run --name nightly --subject model:openai:gpt-5 --repeats 20 --jobs 16 --max-tokens 5000000",
+        FLEET,
+    ),
+    ("proofhouse worker --name nightly --jobs 16", FLEET),
+    ("proofhouse campaigns show nightly", FLEET),
+    (
+        "proofhouse campaigns report nightly --format html --out report",
+        FLEET,
+    ),
+    ("proofhouse campaigns trend nightly", FLEET),
+    (
+        "psql -v role=proofhouse_worker -f deploy/postgres/campaign-worker.sql proofhouse",
+        FLEET,
+    ),
+    (
+        "proofhouse campaigns prune --older-than 30d --traces-only",
+        FLEET,
+    ),
+    ("proofhouse campaigns prune --older-than 400d", FLEET),
     (
         "proofhouse guard --url http://127.0.0.1:8080/mcp --listen 127.0.0.1:9090",
         "runs until it is stopped; guard.rs starts it",
@@ -34,6 +58,22 @@ pub(super) const NOT_RUN: &[(&str, &str)] = &[
     (
         "helm install agents deploy/helm/proofhouse --set image.name=REGISTRY/proofhouse",
         CLUSTER,
+    ),
+    (
+        "kubectl apply --filename deploy/kubernetes/rbac.yaml",
+        REAL_CLUSTER,
+    ),
+    (
+        "proofhouse run --on kubernetes --name nightly --image shop-agent:1 --workers 50 --dry-run",
+        REAL_CLUSTER,
+    ),
+    (
+        "proofhouse run --on kubernetes --name nightly --image shop-agent:1 --workers 50 --worker-cpu 1 --worker-memory 1Gi",
+        REAL_CLUSTER,
+    ),
+    (
+        "helm upgrade agents deploy/helm/proofhouse --set nightly.enabled=true --set nightly.agentImage=shop-agent:1",
+        REAL_CLUSTER,
     ),
     ("cd editors/vscode", EDITOR),
     ("npm install", INSTALLS),
@@ -81,7 +121,10 @@ pub(super) const NOT_RUN: &[(&str, &str)] = &[
     ),
     ("pip install openai-agents", INSTALLS),
     ("pip install 'pydantic-ai-slim[openai,mcp]'", INSTALLS),
-    ("pip install crewai 'crewai-tools[mcp]'", INSTALLS),
+    (
+        "pip install crewai 'crewai-tools[mcp]' 'mcp[ws]<2'",
+        INSTALLS,
+    ),
     ("pip install google-adk litellm mcp", INSTALLS),
     ("pip install 'smolagents[mcp,openai]' 'mcp[ws]<2'", INSTALLS),
     ("pip install 'strands-agents[openai]'", INSTALLS),

@@ -126,7 +126,10 @@ impl Served {
         let (manifests, store) = (path("manifests"), path(store));
         let mut args = vec!["serve", &manifests, "--store", &store];
         args.extend(["--listen", "127.0.0.1:0", "--webhook-listen", "127.0.0.1:0"]);
-        args.extend(["--format", "json", "--model", "sim:careful"]);
+        args.extend(["--format", "json"]);
+        if !more.contains(&"--model") {
+            args.extend(["--model", "sim:careful"]);
+        }
         let first_key = path("first-key");
         args.extend(["--first-key-file", &first_key]);
         let operator = path("operator.yaml");
@@ -218,8 +221,13 @@ impl Served {
 
     /// Begins a task and returns its id.
     pub fn begin(&self, agent: &str, message: Option<&str>) -> String {
+        self.begin_as(&self.key, agent, message)
+    }
+
+    /// The same with this key.
+    pub fn begin_as(&self, key: &str, agent: &str, message: Option<&str>) -> String {
         let order = json!({"agent": agent, "message": message});
-        let reply = self.ask("POST", "/v1/tasks", Some(&order));
+        let reply = self.ask_as(key, "POST", "/v1/tasks", Some(&order));
         assert_eq!(reply.status, 201, "{reply:?}\n{}", self.log());
         reply.json()["id"].as_str().unwrap().to_owned()
     }

@@ -1,0 +1,66 @@
+//! A campaign whose workers run on Kubernetes: starts them, tells how far they are, and cleans up.
+
+use proofhouse_fleet::kubernetes::{
+    CampaignStanding, WorkerPods, WorkersEnd, WorkersNews, manifest, run_workers,
+};
+use proofhouse_fleet::name::shown;
+use proofhouse_fleet::worker::WorkerSettings;
+use proofhouse_source::to_yaml;
+use proofhouse_store::Store;
+use proofhouse_store::model::CampaignRow;
+use proofhouse_wire::CancellationToken;
+
+use crate::kubernetes_options::KubernetesOptions;
+use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
+
+/// Prints the manifest of the Job.
+pub(crate) fn print_manifest(pods: &WorkerPods, as_json: bool) -> Result<(), CommandError> {
+    let job = manifest(pods);
+    let mut data = StdoutData::new();
+    if as_json {
+        data.json(&job)?;
+    } else {
+        data.write(&to_yaml(&job))?;
+    }
+    data.finish()
+}
+
+/// Has a campaign of a store worked off by workers in a cluster, and gives it as it is then.
+pub(crate) async fn work_on_kubernetes(
+    options: &KubernetesOptions,
+    settings: &WorkerSettings,
+    store: &Store,
+    campaign: CampaignRow,
+    cancel: &CancellationToken,
+) -> Result<CampaignRow, CommandError> {
+    let name = shown(&campaign);
+    let pods = options.pods(&name, settings)?;
+    let api = options.cluster().await?;
+    let standing = async || {
+        let campaign = store.campaign(campaign.id).await.ok()?;
+        let progress = store.campaign_progress(campaign.id).await.ok()?;
+        Some(CampaignStanding {
+            done: u64::try_from(progress.done).unwrap_or_default(),
+            total: u64::try_from(campaign.total).unwrap_or_default(),
+            is_over: campaign.state.is_over(),
+        })
+    };
+    let end = run_workers(api, &pods, cancel, standing, &|news| match news {
+        WorkersNews::Progress(line) => talk(&printable_line(&line)),
+        WorkersNews::Trouble(line) => complain(&printable_line(&line)),
+    });
+    let end = end.await.map_err(|error| CommandError::of(&error, false))?;
+    let campaign = store.campaign(campaign.id).await;
+    let campaign = campaign.map_err(|error| CommandError::of(&error, false))?;
+    if !campaign.state.is_over() && end != WorkersEnd::Cancelled {
+        let why = match end {
+            WorkersEnd::Gone => "somebody deleted their Job",
+            WorkersEnd::Failed { .. } => "the cluster gave up on them",
+            WorkersEnd::Complete | WorkersEnd::CampaignOver | WorkersEnd::Cancelled => "they ended",
+        };
+        return Err(CommandError::cannot_run(printable_line(&format!(
+            "the workers are gone before the campaign {name} is finished: {why}. Run the same command again to continue it"
+        ))));
+    }
+    Ok(campaign)
+}

@@ -1,0 +1,189 @@
+//! Campaigns in a store as commands: planned, joined, read, cancelled; and the kill test of `scripts/campaign-kill`, a short one.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use proofhouse_test_support::workspace;
+use serde_json::Value;
+
+fn proofhouse(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+        .args(arguments)
+        .current_dir(directory)
+        .env_remove("PROOFHOUSE_STORE")
+        .output()
+        .unwrap()
+}
+
+/// What a command prints, once it has ended with this code.
+fn printed(directory: &Path, arguments: &[&str], code: i32) -> String {
+    let done = proofhouse(directory, arguments);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(code), "{arguments:?}: {said}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+fn json(directory: &Path, arguments: &[&str]) -> Value {
+    serde_json::from_str(&printed(directory, arguments, 0)).unwrap()
+}
+
+#[test]
+fn traces_that_are_lost_are_no_success() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    std::fs::write(here.join("file"), "").unwrap();
+    let campaign = ["--name", "n", "--store", "store.db", "--traces", "file"];
+    let run = ["run", "--subject", "sim:careful", "--id", "*-001"];
+    let done = proofhouse(here, &[&run[..], &["--no-config"], &campaign[..]].concat());
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    assert!(said.contains("some traces could not be written"), "{said}");
+    assert!(said.contains("its trace is lost"), "{said}");
+}
+
+#[test]
+fn a_campaign_is_planned_worked_off_and_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let store = ["--store", "store.db"];
+    let run = [
+        "run",
+        "--subject",
+        "sim:careful",
+        "--id",
+        "*-001",
+        "--no-config",
+        "--name",
+        "n",
+        "--store",
+        "store.db",
+    ];
+    let planned = printed(here, &[&run[..], &["--plan-only"]].concat(), 0);
+    assert_eq!(planned, "n@1\n");
+    let shown = json(
+        here,
+        &[&["campaigns", "show", "n", "--format", "json"], &store[..]].concat(),
+    );
+    assert_eq!(
+        (&shown["state"], &shown["runs"]["done"]),
+        (&"running".into(), &0.into())
+    );
+    printed(here, &[&["worker", "--name", "n"], &store[..]].concat(), 0);
+    // One that is finished needs nothing more.
+    printed(
+        here,
+        &[&["worker", "--name", "n@1"], &store[..]].concat(),
+        0,
+    );
+    let shown = json(
+        here,
+        &[&["campaigns", "show", "n", "--format", "json"], &store[..]].concat(),
+    );
+    assert_eq!(shown["state"], "finished");
+    assert_eq!(shown["runs"]["done"], shown["total"]);
+    let report = json(
+        here,
+        &[
+            &["campaigns", "report", "n", "--format", "json"],
+            &store[..],
+        ]
+        .concat(),
+    );
+    assert_eq!(report["complete"], true);
+    assert!(!report["runs"].as_array().unwrap().is_empty());
+    // The next of the name is planned and worked off by one command, which reports and judges as always.
+    printed(here, &run, 0);
+    let trend = json(
+        here,
+        &[&["campaigns", "trend", "n", "--format", "json"], &store[..]].concat(),
+    );
+    let campaigns: Vec<&str> = trend["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|point| point["category"].is_null())
+        .map(|point| point["campaign"].as_str().unwrap())
+        .collect();
+    assert_eq!(campaigns, ["n@1", "n@2"]);
+    printed(
+        here,
+        &[&["campaigns", "compare", "n@2", "n@1"], &store[..]].concat(),
+        0,
+    );
+    // A cancelled one is no success for who would work on it.
+    printed(here, &[&run[..], &["--plan-only"]].concat(), 0);
+    printed(
+        here,
+        &[&["campaigns", "cancel", "n"], &store[..]].concat(),
+        0,
+    );
+    printed(here, &[&["worker", "--name", "n"], &store[..]].concat(), 3);
+    let listed = printed(here, &[&["campaigns", "list"], &store[..]].concat(), 0);
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    printed(
+        here,
+        &[&["campaigns", "prune", "--older-than", "0s"], &store[..]].concat(),
+        0,
+    );
+    printed(
+        here,
+        &[&["campaigns", "show", "n"], &store[..]].concat(),
+        64,
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    for arguments in [
+        &["run", "--no-config", "--store", "store.db"][..],
+        &["run", "--no-config", "--name", "n@3"],
+        &["run", "--no-config", "--name", "../x"],
+        &["run", "--no-config", "--plan-only"],
+        &["run", "--no-config", "--name", "n", "--max-tokens", "0"],
+        &["worker", "--name", "n", "--store", "nowhere.db"],
+    ] {
+        printed(here, arguments, 64);
+    }
+    let secret = [
+        "run",
+        "--no-config",
+        "--name",
+        "n",
+        "--store",
+        "store.db",
+        "--a2a-url",
+        "http://127.0.0.1:9/",
+        "--header",
+        "X-Key: hunter2",
+        "--no-preflight",
+    ];
+    let done = proofhouse(here, &secret);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(64), "{said}");
+    assert!(
+        said.contains("would be stored") && !said.contains("hunter2"),
+        "{said}"
+    );
+}
+
+#[test]
+fn killed_workers_and_a_restarted_database_change_no_count() {
+    let done = Command::new(workspace::root().join("scripts/campaign-kill"))
+        .args(["--runs", "120", "--kills", "4", "--restarts", "1"])
+        .args(["--lease", "3s", "--filter", "*-00*"])
+        .env("PROOFHOUSE_BIN", env!("CARGO_BIN_EXE_proofhouse"))
+        .output();
+    let done = match done {
+        Ok(done) if done.status.code() == Some(3) => {
+            let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+            return workspace::skipped("campaign-kill", &said);
+        }
+        Ok(done) => done,
+        Err(error) => return workspace::skipped("campaign-kill", &error.to_string()),
+    };
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    assert!(String::from_utf8_lossy(&done.stdout).contains("none twice, none missing"));
+}
