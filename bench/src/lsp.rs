@@ -15,6 +15,10 @@ use crate::{Options, figure};
 
 /// Lines of the document.
 const LINES: usize = 10_000;
+/// How the document begins.
+const HEAD: &str = "oatf: \"0.1\"\nattack:\n  id: BENCH-001\n  severity: high\n  execution:\n    mode: mcp_server\n    state:\n      tools:\n        - {name: t, description: d}\n  indicators:\n";
+/// Lines of each entry after that; the last of them is a regular expression.
+const ENTRY_LINES: usize = 5;
 const URI: &str = "file:///bench/attack.yaml";
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
@@ -49,9 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 
 /// A valid document with as many lines as it takes.
 fn document() -> String {
-    let mut text = String::from(
-        "oatf: \"0.1\"\nattack:\n  id: BENCH-001\n  severity: high\n  execution:\n    mode: mcp_server\n    state:\n      tools:\n        - {name: t, description: d}\n  indicators:\n",
-    );
+    let mut text = HEAD.to_owned();
     let mut lines = text.lines().count();
     let mut number = 1;
     while lines < LINES {
@@ -60,7 +62,7 @@ fn document() -> String {
             "    - id: BENCH-001-{number:02}\n      surface: tools/call\n      target: arguments.note\n      pattern:\n        regex: 'secret-{number}-[0-9a-f]{{8,16}}'\n"
         );
         number += 1;
-        lines += 5;
+        lines += ENTRY_LINES;
     }
     text
 }
@@ -106,15 +108,22 @@ impl Client {
             let message: Value =
                 serde_json::from_slice(&frame).map_err(|error| error.to_string())?;
             if message["params"]["version"] == version {
-                return Ok(());
+                let findings = message["params"]["diagnostics"].as_array();
+                let error = findings.and_then(|all| all.iter().find(|one| one["severity"] == 1));
+                return match error {
+                    Some(error) => Err(format!("the document is not valid any more: {error}")),
+                    None => Ok(()),
+                };
             }
         }
     }
 
-    /// Types a letter in the middle of the document, and says how long its diagnostics took.
+    /// Types a letter into a regular expression in the middle of the document, which stays valid and so is checked to its
+    /// end, and says how long its diagnostics took.
     fn type_letter(&mut self, version: u64) -> Result<Duration, String> {
-        let at = json!({"line": LINES / 2, "character": 0});
-        let change = json!({"range": {"start": at, "end": at}, "text": " "});
+        let line = HEAD.lines().count() + LINES / 2 / ENTRY_LINES * ENTRY_LINES - 1;
+        let at = json!({"line": line, "character": "        regex: '".len()});
+        let change = json!({"range": {"start": at, "end": at}, "text": "x"});
         let document = json!({"uri": URI, "version": version});
         let params = json!({"textDocument": document, "contentChanges": [change]});
         let started = Instant::now();

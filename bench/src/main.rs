@@ -10,6 +10,7 @@ mod evaluate;
 mod figure;
 mod gate;
 mod growth;
+mod guard;
 mod http_load;
 mod ingest;
 mod load;
@@ -66,6 +67,11 @@ enum Subject {
     Campaign(campaign::CampaignOptions),
     /// The gate on regressions: false alarms and power in simulated campaigns, beside judging documents one by one
     Gate(Options),
+    /// The guard: what it adds to a tool result of 10 KB over HTTP and stdio, beside a bare proxy and no proxy
+    Guard(guard::GuardOptions),
+    /// A process of the measurement of the guard
+    #[command(subcommand, hide = true)]
+    GuardPart(guard::StdioPart),
     /// Taking events in: durable events per second, through the store and as webhooks through the whole server,
     /// beside bare batched inserts; a thousand filters for each event
     Ingest(Options),
@@ -107,6 +113,8 @@ fn main() -> ExitCode {
         Subject::Agent(options) => agent::run(&options),
         Subject::Campaign(options) => campaign::run(&options),
         Subject::Gate(options) => gate::run(&options),
+        Subject::Guard(options) => guard::run(&options),
+        Subject::GuardPart(part) => guard::run_part(&part),
         Subject::Ingest(options) => ingest::run(&options),
         Subject::Lsp(options) => lsp::run(&options),
         Subject::Work(options) => work::run(&options),

@@ -2,44 +2,16 @@
 //   node dashboard.mjs URL PEERS BROWSER [SCREENSHOTS]
 // The key is the first line of stdin; the server has tasks with turns, events with fates and a file with problems.
 // Says `N passed, M failed`, and exits with 1 if anything failed.
-import { createRequire } from "node:module";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
+import { check, finish, open as openIn, pale, start } from "./support.mjs";
 
 const [url, peers, executablePath, screenshots] = process.argv.slice(2);
-const { chromium } = createRequire(join(resolve(peers), "browser/package.json"))("playwright-core");
 const lines = createInterface({ input: process.stdin });
 const key = (await lines[Symbol.asyncIterator]().next()).value;
 lines.close();
-
-let passed = 0;
-let failed = 0;
-const check = (what, holds, seen = "") => {
-  holds ? passed++ : failed++;
-  if (!holds) console.log(`FAILED: ${what} ${typeof seen === "string" ? seen : JSON.stringify(seen)}`);
-};
-
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"], timeout: 60_000 });
-
-// open OPTIONS: a page of its own, with everything it complains about and whatever it asks of others.
-const open = async (options) => {
-  const context = await browser.newContext({ reducedMotion: "reduce", ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
-  const complaints = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
-  });
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("dialog", (dialog) => {
-    complaints.push(`dialog: ${dialog.message()}`);
-    dialog.dismiss();
-  });
-  page.on("request", (request) => {
-    if (!request.url().startsWith(url) && !request.url().startsWith("data:,")) complaints.push(`request: ${request.url()}`);
-  });
-  return { context, page, complaints };
-};
+const browser = await start(peers, executablePath);
+const open = (options) => openIn(browser, url, options);
 const shot = async (page, name) => {
   if (screenshots) await page.screenshot({ path: join(screenshots, `dashboard-${name}.png`), fullPage: true });
 };
@@ -56,31 +28,6 @@ const signIn = async (page) => {
   await page.waitForURL(`${url}/dashboard`);
 };
 
-// The texts whose contrast with what is behind them is below 4.5.
-const pale = () => {
-  const numbers = (colour) => (colour.match(/[\d.]+/g) ?? []).map(Number);
-  const light = ([r, g, b]) => {
-    const [x, y, z] = [r, g, b].map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-  };
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = numbers(getComputedStyle(at).backgroundColor);
-      if (colour.length === 3 || colour[3] === 1) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const bad = new Set();
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const element = node.parentElement;
-    if (!node.data.trim() || !element.checkVisibility()) continue;
-    const [a, b] = [light(numbers(getComputedStyle(element).color)), light(behind(element))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) bad.add(`${element.className || element.tagName}: ${contrast.toFixed(2)}`);
-  }
-  return [...bad];
-};
 
 // Whoever has no key, or a wrong one, sees nothing.
 {
@@ -109,6 +56,11 @@ const pale = () => {
   const tones = await page.locator("tbody .badge").evaluateAll((all) => all.map((one) => `${one.className}: ${one.textContent}`));
   check("waiting and idle do not look alike", new Set(tones).size >= 2
     && tones.includes("badge tone-ask: ? needs approval") && tones.includes("badge tone-calm: ○ idle"), tones);
+  const going = await page.locator("[data-part=progress]").innerText();
+  check("whether work goes on is told", /Oldest waiting event/.test(going) && /Leases without a worker\s+0/.test(going), going);
+  check("nothing is stuck", (await page.locator("[data-part=progress] [role=alert]").count()) === 0, going);
+  const times = await page.locator("input[type=datetime-local]").evaluateAll((all) => all.map((one) => one.clientWidth));
+  check("times are not cut", times.length === 2 && times.every((width) => width >= 205), times);
   const structure = async (name) => {
     const found = await page.evaluate(() => {
       const levels = [...document.querySelectorAll("h1,h2,h3,h4")].map((h) => Number(h.tagName[1]));
@@ -117,6 +69,8 @@ const pale = () => {
     });
     check(`${name}: headings are in order, tables have heads`,
       found.skips === 0 && found.first === 1 && found.language === "en" && found.heads === 0, found);
+    const current = await page.locator("nav [aria-current]").allTextContents();
+    check(`${name}: its section is marked`, current.length === 1 && current[0].toLowerCase().startsWith(name.replace(/s$/, "")), current);
     check(`${name}: contrast`, (await page.evaluate(pale)).length === 0, await page.evaluate(pale));
     await shot(page, name);
   };
@@ -130,6 +84,8 @@ const pale = () => {
   check("a timeline has what happened", ["input", "model", "answer", "wait"].every((kind) => kinds.includes(kind)), kinds);
   const tokens = await page.locator(".totals").innerText();
   check("tokens are told", /Tokens\s+\d+ in, \d+ out/.test(tokens), tokens);
+  const words = await page.locator(".turn .badge").allTextContents();
+  check("turns have plain names", ["input", "model", "answer"].every((word) => words.includes(word)) && !words.includes("llm"), words);
   await structure("task");
   await page.getByRole("link", { name: "Events" }).click();
   check("events are listed", (await page.locator("tbody tr").count()) >= 2);
@@ -143,6 +99,26 @@ const pale = () => {
   check("problems have their place", /broken\.yaml:\d+:\d+/.test(manifests), manifests);
   await structure("manifests");
 
+  await page.getByRole("link", { name: "Campaigns" }).click();
+  check("campaigns are listed", (await page.locator("tbody tr").count()) === 1);
+  await structure("campaigns");
+  await page.getByRole("link", { name: "nightly@1" }).click();
+  await page.getByText("Live", { exact: true }).waitFor();
+  const campaign = await page.locator("main").innerText();
+  check("a campaign tells its rates with intervals", /sim:careful[^]*\d+\.\d % \(\d+\.\d to \d+\.\d %, \d+ of \d+\)/.test(campaign), campaign);
+  await structure("campaign");
+  await page.getByRole("button", { name: "Run it again" }).click();
+  await page.waitForURL(/nightly%402$/);
+  await page.getByText("Live", { exact: true }).waitFor();
+  const beside = await context.newPage();
+  await beside.goto(page.url());
+  await beside.getByRole("button", { name: "Cancel the campaign" }).click();
+  await page.locator("[data-part=state] .badge", { hasText: "cancelled" }).waitFor();
+  check("a page follows its campaign", true);
+  await beside.goto(`${url}/dashboard/campaigns/nightly/trend`);
+  check("a trend has a bar for each campaign with results", (await beside.locator("svg.bar").count()) >= 1);
+  await beside.close();
+
   // With the keyboard alone.
   await page.goto(`${url}/dashboard`);
   await page.keyboard.press("Tab");
@@ -155,7 +131,8 @@ const pale = () => {
     stops.push(await focused(page));
   }
   const reached = stops.map((stop) => stop.href ?? stop.text);
-  check("every place is a stop", ["/dashboard", "/dashboard/errors", "/dashboard/events", "/dashboard/manifests", "Sign out"]
+  check("every place is a stop", ["/dashboard", "/dashboard/errors", "/dashboard/events", "/dashboard/manifests", "/dashboard/campaigns",
+    "Sign out"]
     .every((place) => reached.includes(place)), reached);
   check("the search is a stop", stops.some((stop) => stop.tag === "SELECT") && reached.includes("Search"), reached);
   check("tasks are stops", reached.some((href) => href?.startsWith("/dashboard/tasks/")), reached);
@@ -240,6 +217,9 @@ const pale = () => {
     check(`${button}: the question is gone`, (await page.locator(".review").count()) === 0);
   };
   await answer(waiting[0], "Approve", "the customer is right", "approved");
+  const deliveries = page.locator("[data-part=deliveries]");
+  await deliveries.getByText("obeyed").waitFor();
+  check("an answer that was obeyed is not discarded", (await deliveries.getByText("discarded").count()) === 0);
   await shot(page, "approved");
   await list.locator("tbody tr").nth(1).waitFor({ state: "detached" });
   await answer(waiting[1], "Deny", "too often", "denied");
@@ -329,6 +309,4 @@ const pale = () => {
   await narrow.context.close();
 }
 
-await browser.close();
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+await finish(browser);

@@ -1,73 +1,22 @@
 // Opens an HTML report in a browser and checks what a reader needs:
 //   node report.mjs FILE PEERS BROWSER [SCREENSHOTS]
 // Says `N passed, M failed`, and exits with 1 if anything failed.
-import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { check, finish, open as openIn, pale, start } from "./support.mjs";
 
 const [file, peers, executablePath, screenshots] = process.argv.slice(2);
-const { chromium } = createRequire(join(resolve(peers), "browser/package.json"))("playwright-core");
 const address = pathToFileURL(resolve(file)).href;
-
-let passed = 0;
-let failed = 0;
-const check = (what, holds, seen = "") => {
-  holds ? passed++ : failed++;
-  if (!holds) console.log(`FAILED: ${what} ${typeof seen === "string" ? seen : JSON.stringify(seen)}`);
-};
-
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"], timeout: 60_000 });
-
-// open OPTIONS: a page of its own, with everything it complains about or asks for.
+const browser = await start(peers, executablePath);
 const open = async (options) => {
-  const context = await browser.newContext({ reducedMotion: "reduce", ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
-  const complaints = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
-  });
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("dialog", (dialog) => {
-    complaints.push(`dialog: ${dialog.message()}`);
-    dialog.dismiss();
-  });
-  page.on("request", (request) => {
-    const url = request.url();
-    if (!url.startsWith(address) && !url.startsWith("data:,")) complaints.push(`request: ${url}`);
-  });
-  await page.goto(address);
-  return { context, page, complaints };
+  const opened = await openIn(browser, address, options);
+  await opened.page.goto(address);
+  return opened;
 };
 const shot = async (page, name, options = {}) => {
   if (screenshots) await page.screenshot({ path: join(screenshots, `${name}.png`), ...options });
 };
 
-// The texts whose contrast with what is behind them is below 4.5.
-const pale = () => {
-  const numbers = (colour) => (colour.match(/[\d.]+/g) ?? []).map(Number);
-  const light = ([r, g, b]) => {
-    const [x, y, z] = [r, g, b].map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-  };
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = numbers(getComputedStyle(at).backgroundColor);
-      if (colour.length === 3 || colour[3] === 1) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const bad = new Set();
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const element = node.parentElement;
-    if (!node.data.trim() || !element.checkVisibility()) continue;
-    const [a, b] = [light(numbers(getComputedStyle(element).color)), light(behind(element))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) bad.add(`${element.className || element.tagName}: ${contrast.toFixed(2)}`);
-  }
-  return [...bad];
-};
 
 // What is there.
 {
@@ -227,6 +176,4 @@ for (const colorScheme of ["light", "dark"]) {
   await plain.context.close();
 }
 
-await browser.close();
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+await finish(browser);
