@@ -1,7 +1,8 @@
 """Packs the wheel: the Python package, and the binary among its scripts. Needs nothing but Python.
 
 PROOFHOUSE_BINARY names a binary to pack. Without it, Cargo builds one with the profile PROOFHOUSE_PROFILE (`dist` unless it is
-set). The wheel says which glibc the binary needs (manylinux), from the symbols in it.
+set). The wheel says which glibc the binary needs (manylinux), from the symbols in it. A binary that needs libraries which not every
+Linux has is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import pathlib
 import re
 import stat
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +24,10 @@ HERE = pathlib.Path(__file__).resolve().parent.parent
 ROOT = HERE.parent
 # The same for everybody, so that the same content makes the same wheel.
 TIME = (2020, 1, 1, 0, 0, 0)
+
+
+# Libraries that every manylinux system has, and that a Rust program may need.
+EVERYWHERE = re.compile(rb"(ld-linux[\w-]*|libc|libdl|libgcc_s|libm|libpthread|librt)\.so\.\d+")
 
 
 def version() -> str:
@@ -51,10 +57,29 @@ def platform(content: bytes) -> str:
     machine = {0x3E: "x86_64", 0xB7: "aarch64"}
     if content[:4] == b"\x7fELF":
         cpu = machine[int.from_bytes(content[18:20], "little")]
+        foreign = [name.decode() for name in libraries(content) if not EVERYWHERE.fullmatch(name)]
+        if foreign:
+            raise SystemExit(f"the binary needs {', '.join(foreign)}, which not every Linux has")
         needed = [int(minor) for minor in re.findall(rb"\x00GLIBC_2\.(\d+)", content)]
         # Without glibc, it runs everywhere.
         return f"manylinux_2_{max(needed)}_{cpu}" if needed else f"musllinux_1_1_{cpu}"
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+def libraries(content: bytes) -> list[bytes]:
+    """The shared libraries that an ELF file of 64 bits asks for."""
+    start, size, count = *struct.unpack_from("<Q", content, 32), *struct.unpack_from("<HH", content, 54)
+    headers = [struct.unpack_from("<IIQQQQQQ", content, start + number * size) for number in range(count)]
+    loaded = [header for header in headers if header[0] == 1]
+    dynamic = next((header for header in headers if header[0] == 2), None)
+    if dynamic is None:
+        return []
+    entries = list(struct.iter_unpack("<QQ", content[dynamic[2] : dynamic[2] + dynamic[5] // 16 * 16]))
+    table = next(value for tag, value in entries if tag == 5)
+    # The table is named by its address in memory; the segment that holds it says where that is in the file.
+    at = next(table - address + offset for _, _, offset, address, _, length, _, _ in loaded if address <= table < address + length)
+    names = [at + value for tag, value in entries if tag == 1]
+    return [content[name : content.index(b"\0", name)] for name in names]
 
 
 def metadata() -> str:

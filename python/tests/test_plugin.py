@@ -108,3 +108,27 @@ def test_broken(attack):
     assert code == 1 and "4 failed" in output, output
     assert "set no answer" in output and "no such model" in output, output
     assert "subject_failed" in output, output
+
+
+def test_parameters_are_agents_of_their_own(run_pytest):
+    # The second agent has no model. What is known of the first must not count for it.
+    text = """
+def dead(prompt, mcp_urls):
+    return "OK."
+@pytest.mark.parametrize("agent", [my_agent, dead], ids=["good", "dead"])
+@pytest.mark.proofhouse("weather-key-theft")
+def test_weather(attack, agent):
+    attack.answer = agent(attack.prompt, mcp_urls=attack.mcp_urls)
+@pytest.fixture(params=[my_agent, dead], ids=["good", "dead"])
+def chosen(request):
+    return request.param
+@pytest.mark.proofhouse("weather-key-theft", agent="named")
+def test_named(attack, chosen):
+    attack.answer = chosen(attack.prompt, mcp_urls=attack.mcp_urls)
+"""
+    code, output = run_pytest(text, framework="pydantic")
+    lines = [line for line in output.splitlines() if "::test_" in line and (" PASSED" in line or " FAILED" in line)]
+    assert len(lines) == 8, output
+    for line in lines:
+        assert ("dead" in line) == (" FAILED" in line), output
+    assert code == 1, output

@@ -128,7 +128,7 @@ export class Driver {
   /** Lets `agent` take all turns of a run, and tells what came of it. */
   async run(documentName, agent, options = {}) {
     if (this.#over) throw new DriverError("gone", "proofhouse drive ended");
-    const { name = "agent", kind = "attack", repeats = 1, maxAsr = 0, paths, deadline, seed = 0, probes = true } = options;
+    const { name = nameOf(agent), kind = "attack", repeats = 1, maxAsr = 0, paths, deadline, seed = 0, probes = true } = options;
     const id = ++this.#next;
     const waiting = [];
     let wake;
@@ -205,6 +205,14 @@ export class Driver {
   close() {
     this.#child.stdin.end();
   }
+}
+
+// What is known of one function must not count for another.
+const names = new WeakMap();
+
+function nameOf(agent) {
+  if (!names.has(agent)) names.set(agent, `agent-${++agents}`);
+  return names.get(agent);
 }
 
 let shared;

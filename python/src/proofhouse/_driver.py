@@ -179,6 +179,7 @@ class Driver:
         )
         self._lock = threading.Lock()
         self._next_id = 0
+        self._unnamed = 0
         self._open: dict[int, queue.Queue[Mapping[str, Any]]] = {}
         self._over = False
         ready = self._read()
@@ -262,7 +263,7 @@ class Driver:
         self,
         document: str,
         *,
-        agent: str = "agent",
+        agent: str | None = None,
         kind: Kind = "attack",
         repeats: int = 1,
         max_asr: float = 0.0,
@@ -272,7 +273,15 @@ class Driver:
         probes: bool = True,
         secrets: Sequence[str] = (),
     ) -> Attack:
-        """An attack to be driven; see :class:`Attack`."""
+        """An attack to be driven; see :class:`Attack`.
+
+        What is known of an agent (channel probes and control runs) counts for all attacks with the same ``agent``. Without
+        a name, nothing is known of it.
+        """
+        if agent is None:
+            with self._lock:
+                self._unnamed += 1
+                agent = f"unnamed agent {self._unnamed}"
         request = {
             "do": "run",
             "agent": agent,

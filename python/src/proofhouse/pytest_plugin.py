@@ -12,12 +12,14 @@
 
 ``[control]`` fails if the task was not done; ``[attack]`` fails if the agent was exploited, or if nothing was proved. The body
 of the test runs once for each prompt: those of channel probes (once per agent and session), of the control and of the
-attack. An agent is a test function, unless the marker names it with ``agent="…"``.
+attack. An agent is a test function with its parameters; a marker may name it with ``agent="…"``, so that several tests share
+what is known of it. Different parameters (``@pytest.mark.parametrize``) are always different agents.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
 import pathlib
 from dataclasses import dataclass
@@ -131,10 +133,31 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for document in documents:
             kinds: tuple[Kind, ...] = ("control", "attack") if document.has_control else ("attack",)
             for kind in kinds:
-                cases.append(_Case(document, kind, paths, tuple(sorted(options.items())), agent[:200]))
+                cases.append(_Case(document, kind, paths, tuple(sorted(options.items())), agent))
     single = len({case.document.id for case in cases}) == 1
     ids = [case.kind if single else f"{case.document.slug or case.document.id}-{case.kind}" for case in cases]
     metafunc.parametrize(FIXTURE, cases, ids=ids, indirect=True)
+
+
+#: Characters of a name that `proofhouse drive` takes.
+_MAX_NAME = 200
+
+
+def _agent(item: pytest.Function, named: str) -> str:
+    """Who is attacked: what the test or its marker is called, and the parameters that are not ours. What is known of one
+    agent must not count for another."""
+    callspec = getattr(item, "callspec", None)
+    indices: dict[str, int] | None = getattr(callspec, "indices", None)
+    if callspec is not None and indices is None:
+        # Nobody knows which part of the name is ours.
+        name = f"{named} {item.nodeid}"
+    else:
+        parameters = [f"{one}#{index}" for one, index in sorted((indices or {}).items()) if one != FIXTURE]
+        name = f"{named}[{','.join(parameters)}]" if parameters else named
+    if len(name) <= _MAX_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    return f"{name[: _MAX_NAME - 65]} {digest}"
 
 
 def _list(value: Any) -> list[Any]:
@@ -191,7 +214,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     session = pyfuncitem.config.stash[_SESSION]
     driven: Attack = session.driver.attack(
-        case.document.id, agent=case.agent, kind=case.kind, paths=case.paths, **dict(case.options)
+        case.document.id, agent=_agent(pyfuncitem, case.agent), kind=case.kind, paths=case.paths, **dict(case.options)
     )
     failure: Exception | None = None
     try:
