@@ -19,6 +19,8 @@ use crate::workspace;
 
 /// The group whose members may do everything.
 const MASTERS: &str = "system:masters";
+/// The switch that `scripts/kubernetes test` sets.
+const SUITE: &str = "PROOFHOUSE_REAL_CLUSTER";
 /// Longer than a start takes on a machine with much else to do.
 const START: Duration = Duration::from_secs(300);
 
@@ -49,9 +51,14 @@ impl std::fmt::Debug for AuthorityOf {
 pub type Undisturbed<'a> = RwLockReadGuard<'a, ()>;
 
 impl ControlPlane {
-    /// The one that all tests of this process share; says loudly when its programs are not there.
+    /// The one that all tests of this process share; says loudly when nobody asked for it, or when its programs are not there.
     pub fn shared(test: &str) -> Option<&'static Self> {
         static SHARED: OnceLock<Option<ControlPlane>> = OnceLock::new();
+        // It takes a core for itself, which tests beside it would wait for.
+        if workspace::setting(SUITE).is_none() {
+            workspace::skipped(test, "a suite of its own: scripts/kubernetes test");
+            return None;
+        }
         let shared = SHARED.get_or_init(|| {
             let programs = programs()?;
             // Waiting needs a runtime, and the caller may be in one.
