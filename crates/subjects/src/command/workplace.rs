@@ -25,6 +25,10 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Looking may take one part in this many of the time.
 const SHARE: u32 = 10;
 
+/// Where results and schemas of ours are kept in a project. An agent gets none of it: results say how it was attacked
+/// before, and those of this campaign come and go while it is copied.
+const OWN_DIRECTORY: &str = ".proofhouse";
+
 /// Why a directory cannot be copied for a run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CopyError {
@@ -61,6 +65,9 @@ fn copy_below(
     }
     for entry in fs::read_dir(from).map_err(failed)? {
         let entry = entry.map_err(failed)?;
+        if depth == 0 && entry.file_name() == OWN_DIRECTORY {
+            continue;
+        }
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         let found = source.symlink_metadata().map_err(failed)?;
         left.0 = left.0.saturating_sub(1);
@@ -193,14 +200,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_has_everything_and_follows_no_link() {
+    fn a_copy_has_everything_but_our_results_and_follows_no_link() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir(from.path().join("sub")).unwrap();
         fs::write(from.path().join("sub/.hidden"), "x").unwrap();
         symlink("/", from.path().join("all")).unwrap();
+        fs::create_dir_all(from.path().join(".proofhouse/results")).unwrap();
         copy(from.path(), to.path()).unwrap();
         assert!(to.path().join("sub/.hidden").is_file());
         assert!(to.path().join("all").is_symlink());
+        assert!(!to.path().join(".proofhouse").exists(), "results of ours");
         assert_eq!(usage(to.path()).1, 3);
         let error = copy(&from.path().join("none"), to.path()).unwrap_err();
         assert!(matches!(error, CopyError::Io { .. }), "{error}");
