@@ -124,6 +124,24 @@ async fn a_server_that_ignores_the_first_question_is_of_the_legacy_era() {
 }
 
 #[tokio::test]
+async fn a_modern_server_that_starts_slowly_is_met_as_one() {
+    // It answers the first question only when the second has come.
+    let slow = r#"
+    *'"method":"server/discover"'*) first=$id ;;
+    *'"method":"initialize"'*)
+      echo '{"jsonrpc":"2.0","id":'$first',"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}'
+      echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32022,"message":"no handshake here"}}' ;;
+    *'"io.modelcontextprotocol/protocolVersion":"2026-07-28"'*'"method":"tools/call"'*|*'"method":"tools/call"'*'"io.modelcontextprotocol/protocolVersion":"2026-07-28"'*)"#;
+    let report = sh(&script(&[slow, DONE])).await;
+    assert_eq!(verdict(&report), "Exploited", "{:?}", report.warnings);
+    assert_eq!(report.warnings, Vec::<String>::new());
+    assert_eq!(
+        operations(&report).last().map(String::as_str),
+        Some("< tools/call")
+    );
+}
+
+#[tokio::test]
 async fn whatever_a_process_does_the_run_ends_in_time() {
     let call = |body: &str| {
         let case = format!("    *'\"method\":\"tools/call\"'*) {body} ;;\n");

@@ -164,9 +164,12 @@ impl McpClientSession {
         });
         let patience = self.context.limits().response_timeout;
         let method = McpMethod::Initialize.as_str();
+        self.is_initializing = true;
         let outcome = self
             .request(phase, method, Some(&params), None, patience)
             .await;
+        self.is_initializing = false;
+        let late = self.late_discovery.take();
         let (outcome, raw) = match outcome {
             RequestOutcome::Answered { outcome, raw, .. } => (outcome, raw),
             RequestOutcome::Failed {
@@ -175,6 +178,15 @@ impl McpClientSession {
                 ..
             } => return Err(self.not_begun(&reason, unreachable)),
         };
+        if let (Err(refusal), Some(discovered)) = (&outcome, late) {
+            // It is modern after all, and was only slow to start.
+            let direction = Direction::Response;
+            self.context
+                .overheard(method, direction, refusal, Some(raw));
+            self.stateless = supported(&discovered["supportedVersions"]);
+            self.met(Some(&discovered));
+            return Ok(());
+        }
         let (Ok(content) | Err(content)) = &outcome;
         let turn = self
             .context

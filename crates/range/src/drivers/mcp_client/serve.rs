@@ -1,12 +1,12 @@
 //! The other side of the conversation: what the server sends without being asked.
 
 use proofhouse_oatf::Direction;
-use proofhouse_protocol::mcp::content_of_params;
+use proofhouse_protocol::mcp::{McpMethod, content_of_params};
 use proofhouse_protocol::rpc::{self, RpcMessage};
 use serde_json::Value;
 
 use super::answers;
-use super::era::enriched;
+use super::era::{enriched, supported};
 use super::link::{Arrival, Inbound, LinkEnd, MessageOrigin};
 use super::session::{AbandonedRequest, McpClientSession};
 use crate::facts::UnseenKind;
@@ -104,7 +104,7 @@ impl McpClientSession {
     }
 
     /// An answer that nothing waits for: a repeated one, a late one, or an invention.
-    fn stray(&self, id: &Value, outcome: Result<Value, Value>, raw: Value) {
+    fn stray(&mut self, id: &Value, outcome: Result<Value, Value>, raw: Value) {
         let known = id.as_u64().and_then(|id| {
             let mut remembered = self.remembered.iter();
             remembered.find(|known| known.id == id)
@@ -116,10 +116,20 @@ impl McpClientSession {
             self.no_message(&raw);
             return;
         };
+        let is_discovery = method == McpMethod::ServerDiscover.as_str();
+        let result = outcome.as_ref().ok();
+        let result = result.filter(|result| supported(&result["supportedVersions"]).is_some());
+        let late = result
+            .filter(|_| is_discovery && self.is_initializing)
+            .cloned();
         let content = enriched(method, params.as_ref(), outcome);
         let direction = Direction::Response;
         self.context
             .overheard(method, direction, &content, Some(raw));
+        if late.is_some() {
+            self.late_discovery = late;
+            return;
+        }
         let warning = format!("`{method}` was answered again, or too late");
         self.context.warn(&warning);
     }

@@ -41,6 +41,10 @@ pub(super) struct McpClientSession {
     next_id: u64,
     /// Requests that were answered or given up.
     pub(super) remembered: VecDeque<AbandonedRequest>,
+    /// `initialize` waits for its answer.
+    pub(super) is_initializing: bool,
+    /// What a modern server said of itself when nobody waited for it any more: it was slow to start.
+    pub(super) late_discovery: Option<Value>,
 }
 
 /// A request that nobody waits for any more.
@@ -97,6 +101,8 @@ impl McpClientSession {
             inbound,
             next_id: 0,
             remembered: VecDeque::new(),
+            is_initializing: false,
+            late_discovery: None,
         }
     }
 
