@@ -16,9 +16,9 @@ use tokio::runtime::Runtime;
 use crate::{Options, figure, mcp_server, memory};
 
 /// How long the model thinks.
-const LATENCY: Duration = Duration::from_millis(500);
+pub(crate) const LATENCY: Duration = Duration::from_millis(500);
 /// Runs at a time.
-const JOBS: u32 = 16;
+pub(crate) const JOBS: u32 = 16;
 /// How many times more runs per minute they are to make.
 const ASKED_RATIO: f64 = 12.0;
 /// Megabytes that a run may take beside others.
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The longest one campaign may take; this only ends what hangs.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-const AGENT: &str = "\
+pub(crate) const AGENT: &str = "\
 kind: commonagents.info/v1beta2/agent
 namespace: bench
 name: clerk
@@ -37,7 +37,7 @@ prompt: You are an assistant.
 ";
 
 /// A poisoned tool, without a pause at the end of the run.
-const DOCUMENT: &str = r#"
+pub(crate) const DOCUMENT: &str = r#"
 oatf: "0.1"
 attack:
   id: BENCH-001
@@ -64,11 +64,11 @@ attack:
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CampaignOptions {
     #[command(flatten)]
-    options: Options,
+    pub(crate) options: Options,
 
     /// The binary to measure [default: the one beside this one, built if cargo runs this]
     #[arg(long, value_name = "FILE")]
-    proofhouse: Option<PathBuf>,
+    pub(crate) proofhouse: Option<PathBuf>,
 }
 
 /// One campaign.
@@ -139,7 +139,7 @@ pub(crate) fn run(options: &CampaignOptions) -> Result<(), String> {
 }
 
 /// The binary to measure. Cargo builds what it runs and nothing beside it, so it is asked to.
-fn binary(given: Option<&Path>) -> Result<PathBuf, String> {
+pub(crate) fn binary(given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(given) = given {
         // It is started in another directory.
         return std::path::absolute(given).map_err(|error| error.to_string());
@@ -176,7 +176,7 @@ fn binary(given: Option<&Path>) -> Result<PathBuf, String> {
 }
 
 /// A model that thinks, has the first tool called, and then says that it is done.
-async fn serve() -> Result<String, String> {
+pub(crate) async fn serve() -> Result<String, String> {
     let handler = |body: Bytes| async move {
         tokio::time::sleep(LATENCY).await;
         let request: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -240,26 +240,22 @@ impl Bench {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| format!("{}: {error}", self.binary.display()))?;
-        let peak = watch(child, started)?;
+        let (peak, _) = watch(child, started)?;
         let seconds = started.elapsed().as_secs_f64();
         check(&out.path().join("result.json"), runs)?;
         Ok(Measured { seconds, peak })
     }
 }
 
-/// Waits for a process, and returns the most bytes it had.
-fn watch(mut child: Child, started: Instant) -> Result<u64, String> {
+/// Waits for a process, and returns the most bytes it had and the code it ended with.
+pub(crate) fn watch(mut child: Child, started: Instant) -> Result<(u64, Option<i32>), String> {
     let mut peak = 0;
     loop {
         peak = memory::peak_of(child.id()).unwrap_or_default().max(peak);
-        if child
-            .try_wait()
-            .map_err(|error| error.to_string())?
-            .is_some()
-        {
+        if let Some(ended) = child.try_wait().map_err(|error| error.to_string())? {
             return match peak {
                 0 => Err("the system does not tell memory".to_owned()),
-                peak => Ok(peak),
+                peak => Ok((peak, ended.code())),
             };
         }
         if started.elapsed() > DEADLINE {
@@ -272,7 +268,7 @@ fn watch(mut child: Child, started: Instant) -> Result<u64, String> {
 }
 
 /// A measurement is worth nothing unless every run went as it should.
-fn check(path: &Path, runs: u32) -> Result<(), String> {
+pub(crate) fn check(path: &Path, runs: u32) -> Result<(), String> {
     let file = std::fs::File::open(path).map_err(|error| format!("there is no result: {error}"))?;
     let result: Value = serde_json::from_reader(std::io::BufReader::new(file))
         .map_err(|error| format!("there is no result: {error}"))?;
@@ -291,11 +287,11 @@ fn check(path: &Path, runs: u32) -> Result<(), String> {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-fn verdict(held: bool) -> &'static str {
+pub(crate) fn verdict(held: bool) -> &'static str {
     if held { "held" } else { "NOT held" }
 }

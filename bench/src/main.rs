@@ -8,6 +8,7 @@ mod corpus;
 mod detect;
 mod evaluate;
 mod figure;
+mod fleet;
 mod gate;
 mod growth;
 mod guard;
@@ -65,6 +66,8 @@ enum Subject {
     Agent(Options),
     /// Campaigns: runs side by side beside one after the other, and the memory of each
     Campaign(campaign::CampaignOptions),
+    /// Campaigns of many machines: claims per second beside bare statements, four workers beside one, 200,000 runs
+    Fleet(fleet::FleetOptions),
     /// The gate on regressions: false alarms and power in simulated campaigns, beside judging documents one by one
     Gate(Options),
     /// The guard: what it adds to a tool result of 10 KB over HTTP and stdio, beside a bare proxy and no proxy
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Subject::Tools(options) => tools::run(&options),
         Subject::Agent(options) => agent::run(&options),
         Subject::Campaign(options) => campaign::run(&options),
+        Subject::Fleet(options) => fleet::run(&options),
         Subject::Gate(options) => gate::run(&options),
         Subject::Guard(options) => guard::run(&options),
         Subject::GuardPart(part) => guard::run_part(&part),

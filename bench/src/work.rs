@@ -287,7 +287,7 @@ async fn write_turns(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of tasks are small")]
-fn rate(tasks: usize, took: Duration) -> f64 {
+pub(crate) fn rate(tasks: usize, took: Duration) -> f64 {
     tasks as f64 / took.as_secs_f64()
 }
 
@@ -297,14 +297,14 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// A server of `scripts/postgres`, which ends when its standard input is closed.
-struct PrivatePostgres {
-    url: String,
+pub(crate) struct PrivatePostgres {
+    pub(crate) url: String,
     _server: Child,
 }
 
 impl PrivatePostgres {
     /// Starts one, unless PostgreSQL is not installed.
-    fn start(directory: &Path) -> Result<Option<Self>, String> {
+    pub(crate) fn start(directory: &Path) -> Result<Option<Self>, String> {
         let started = Command::new("scripts/postgres")
             .arg(directory.join("postgres"))
             .stdin(Stdio::piped())

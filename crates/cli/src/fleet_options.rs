@@ -10,6 +10,7 @@ use proofhouse_fleet::FleetError;
 use proofhouse_fleet::caps::{Cap, CostCap, FleetCaps};
 use proofhouse_fleet::join::WorkerTools;
 use proofhouse_fleet::name::CampaignName;
+use proofhouse_fleet::trace_place::{TraceAccess, TracePlace};
 use proofhouse_fleet::traces::TraceStore;
 use proofhouse_fleet::worker::{WorkerEvent, WorkerSettings};
 use proofhouse_wire::gate::LateGate;
@@ -17,6 +18,7 @@ use proofhouse_wire::gate::LateGate;
 use crate::environment::environment;
 use crate::generation_options::GenerationOptions;
 use crate::output::{CommandError, printable_line, talk};
+use crate::proxies;
 use crate::semantic_options::SemanticOptions;
 use crate::store_options::StoreOptions;
 use crate::tools::options::read_settings;
@@ -36,9 +38,10 @@ pub(crate) struct FleetOptions {
     #[arg(long, requires = "name")]
     pub(crate) plan_only: bool,
 
-    /// Keep compressed traces in this directory, which every worker must reach [default: no traces are kept]
-    #[arg(long, value_name = "DIR", requires = "name")]
-    pub(crate) traces: Option<String>,
+    /// Keep compressed traces in this directory or object store (s3://BUCKET/PATH, gs://…, az://…), which every worker
+    /// must reach [default: no traces are kept]
+    #[arg(long, value_name = "DIR|URL", requires = "name")]
+    pub(crate) traces: Option<TracePlace>,
 
     /// The most tokens that all workers together may use, for every model or as MODEL=N. Runs under way are not
     /// interrupted; can be repeated
@@ -148,7 +151,15 @@ pub(crate) fn worker_tools(
 
 /// The traces at a place.
 pub(crate) fn open_traces(place: &str) -> Result<TraceStore, CommandError> {
-    TraceStore::open(place, &environment()).map_err(|error| failed(&error.into()))
+    TraceStore::open(place, &trace_access()).map_err(|error| failed(&error.into()))
+}
+
+/// What places for traces need of this machine.
+pub(crate) fn trace_access() -> TraceAccess {
+    TraceAccess {
+        environment: environment(),
+        proxies: proxies::from_environment(),
+    }
 }
 
 /// What a library says about a campaign.

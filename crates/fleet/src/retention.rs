@@ -1,11 +1,12 @@
 //! Removes campaigns that are old, and traces that no campaign needs any more.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use proofhouse_store::Store;
 
 use crate::FleetError;
-use crate::traces::TraceStore;
+use crate::traces::{TraceStore, TraceStoreError};
 
 /// Campaigns that are removed in one transaction.
 const CAMPAIGNS: usize = 5;
@@ -32,10 +33,11 @@ pub async fn prune(
     store: &Store,
     older_than: Duration,
     traces_only: bool,
-    open: &dyn Fn(&str) -> Option<TraceStore>,
+    open: &dyn Fn(&str) -> Result<TraceStore, TraceStoreError>,
 ) -> Result<Pruned, FleetError> {
     let age = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);
     let mut pruned = Pruned::default();
+    let mut places: HashMap<String, Result<TraceStore, TraceStoreError>> = HashMap::new();
     loop {
         let (changed, traces) = if traces_only {
             store.prune_campaign_traces(age, TRACES).await?
@@ -48,16 +50,14 @@ pub async fn prune(
             return Ok(pruned);
         }
         for (place, digest) in traces {
-            let removed = match open(&place) {
-                Some(traces) => traces
-                    .remove(&digest)
-                    .await
-                    .map_err(|error| error.to_string()),
-                None => Err(format!("{place}: cannot be opened")),
+            let opened = places.entry(place).or_insert_with_key(|place| open(place));
+            let removed = match opened {
+                Ok(traces) => traces.remove(&digest).await,
+                Err(error) => Err(error.clone()),
             };
             match removed {
                 Ok(()) => pruned.traces += 1,
-                Err(problem) => pruned.problems.push(problem),
+                Err(error) => pruned.problems.push(format!("trace {digest}: {error}")),
             }
         }
     }

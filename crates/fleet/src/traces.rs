@@ -1,30 +1,30 @@
-//! Traces in a directory: compressed, and named by the digest of what is in them.
+//! Traces in a directory or an object store: compressed, and named by the digest of what is in them.
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use proofhouse_subjects::{EnvironmentLookup, without_credentials};
+use object_store::ObjectStoreExt as _;
+use proofhouse_source::plain_error;
 
 use crate::digest::{is_sha256, sha256};
+use crate::trace_place::{OpenedPlace, TraceAccess, TracePlace, TracePlaceError, redacted};
 
 /// Bytes of one trace. A longer one is lost, which its run says.
-const MAX_TRACE: u64 = 256 << 20;
+pub(crate) const MAX_TRACE: u64 = 256 << 20;
+
+/// Letters of what a place says that are told.
+const MAX_REASON: usize = 300;
 
 /// Why a trace cannot be kept or read.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TraceStoreError {
     /// The place makes no sense.
-    #[error("--traces {place}: {reason}")]
-    Place {
-        /// The place.
-        place: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error("--traces {0}")]
+    Place(#[from] TracePlaceError),
     /// A trace cannot be written.
     #[error("the trace cannot be kept: {0}")]
     Write(String),
@@ -49,34 +49,36 @@ impl TraceStoreError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Place { .. } => true,
+            Self::Place(_) => true,
             Self::Write(_) | Self::Read { .. } | Self::TooLarge { .. } => false,
         }
     }
 }
 
 /// Where traces are.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TraceStore {
-    directory: Arc<PathBuf>,
+    opened: Arc<OpenedPlace>,
+}
+
+impl std::fmt::Debug for TraceStore {
+    /// Without what the store itself would show, which may be credentials.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let prefix = self.opened.prefix.as_ref();
+        f.debug_tuple("TraceStore").field(&prefix).finish()
+    }
 }
 
 impl TraceStore {
-    /// Traces in this place.
+    /// Traces in this place: a directory, or a URL of an object store. Nothing is asked of it yet.
     ///
     /// # Errors
     ///
-    /// Returns an error when it makes no sense.
-    pub fn open(place: &str, _environment: &EnvironmentLookup) -> Result<Self, TraceStoreError> {
-        if place.contains("://") {
-            return Err(TraceStoreError::Place {
-                place: without_credentials(place),
-                reason: "name a directory".to_owned(),
-            });
-        }
-        let directory = PathBuf::from(place);
+    /// Returns an error when it makes no sense, or the environment lacks what it needs.
+    pub fn open(place: &str, access: &TraceAccess) -> Result<Self, TraceStoreError> {
+        let place: TracePlace = place.parse()?;
         Ok(Self {
-            directory: Arc::new(directory),
+            opened: Arc::new(place.open(access)?),
         })
     }
 
@@ -90,12 +92,9 @@ impl TraceStore {
         let (digest, packed) = tokio::task::spawn_blocking(move || pack(&path))
             .await
             .map_err(|error| TraceStoreError::Write(error.to_string()))??;
-        let failed = |error: std::io::Error| TraceStoreError::Write(error.to_string());
-        let place = self.directory.join(key(&digest));
-        if let Some(parent) = place.parent() {
-            std::fs::create_dir_all(parent).map_err(failed)?;
-        }
-        std::fs::write(place, packed).map_err(failed)?;
+        let key = self.key(&digest);
+        let put = self.opened.store.put(&key, packed.into()).await;
+        put.map_err(|error| TraceStoreError::Write(self.told(&error)))?;
         Ok(digest)
     }
 
@@ -112,9 +111,18 @@ impl TraceStore {
         if !is_sha256(digest) {
             return Err(failed("this is no digest".to_owned()));
         }
-        let file = std::fs::File::open(self.directory.join(key(digest)));
-        let file = file.map_err(|error| failed(error.to_string()))?;
-        unpack(digest, file)
+        let found = self.opened.store.get(&self.key(digest)).await;
+        let found = found.map_err(|error| failed(self.told(&error)))?;
+        let size = found.meta.size;
+        if size > MAX_TRACE {
+            return Err(TraceStoreError::TooLarge { size });
+        }
+        let packed = found.bytes().await;
+        let packed = packed.map_err(|error| failed(self.told(&error)))?;
+        let digest = digest.to_owned();
+        tokio::task::spawn_blocking(move || unpack(&digest, packed.as_ref()))
+            .await
+            .map_err(|error| failed(error.to_string()))?
     }
 
     /// Removes a trace. One that is not there is removed already.
@@ -123,20 +131,51 @@ impl TraceStore {
     ///
     /// Returns an error when it cannot be removed.
     pub async fn remove(&self, digest: &str) -> Result<(), TraceStoreError> {
-        let removed = std::fs::remove_file(self.directory.join(key(digest)));
-        match removed {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(TraceStoreError::Write(error.to_string()))
-            }
-            _ => Ok(()),
+        match self.opened.store.delete(&self.key(digest)).await {
+            Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(TraceStoreError::Write(self.told(&error))),
         }
+    }
+
+    /// Where a trace is.
+    fn key(&self, digest: &str) -> object_store::path::Path {
+        let start: String = digest.chars().take(2).collect();
+        let below = [start, format!("{digest}.jsonl.gz")];
+        let prefix = self.opened.prefix.parts();
+        prefix
+            .chain(below.iter().map(|part| part.as_str().into()))
+            .collect()
+    }
+
+    /// What the place says, in a line without credentials.
+    fn told(&self, error: &object_store::Error) -> String {
+        let text = error.to_string();
+        let reason = match (element(&text, "Code"), element(&text, "Message")) {
+            (Some(code), Some(message)) => format!("{code}: {message}"),
+            _ if matches!(error, object_store::Error::NotFound { .. }) => {
+                "it is not there".to_owned()
+            }
+            _ => root_cause(error),
+        };
+        let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line: String = line.chars().take(MAX_REASON).collect();
+        redacted(&plain_error(&line), &self.opened.secrets)
     }
 }
 
-/// Where a trace is below its place.
-fn key(digest: &str) -> String {
-    let start: String = digest.chars().take(2).collect();
-    format!("{start}/{digest}.jsonl.gz")
+/// What an element of an answer in XML says.
+fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once("</")?.0)
+}
+
+/// The innermost reason, which is the one that tells something.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// The digest of a file, and its text, compressed.

@@ -12,6 +12,7 @@ use proofhouse_campaign::report_format::ReportFormat;
 use proofhouse_campaign::store::{FILE, replace};
 use proofhouse_fleet::listing::{self, CampaignOverview};
 use proofhouse_fleet::name::CampaignName;
+use proofhouse_fleet::traces::TraceStore;
 use proofhouse_fleet::{report, retention, trend};
 use proofhouse_store::Store;
 use proofhouse_store::model::CampaignFilter;
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::campaign::reports::{self, CampaignReports};
 use crate::exit_code::Exit;
-use crate::fleet_options::{failed, open_traces};
+use crate::fleet_options::{failed, open_traces, trace_access};
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
 use crate::store_options::StoreOptions;
 
@@ -245,7 +246,7 @@ impl CampaignsPart {
                 older_than,
                 traces_only,
             } => {
-                let open = |place: &str| open_traces(place).ok();
+                let open = |place: &str| TraceStore::open(place, &trace_access());
                 let pruned = retention::prune(store, older_than, traces_only, &open);
                 let pruned = found(pruned).await?;
                 for problem in &pruned.problems {

@@ -503,7 +503,7 @@ impl RunCommand {
             accepted: self.accepted.clone(),
             needs: semantic.into_iter().chain(generation).collect(),
             caps: self.fleet.caps()?,
-            traces: self.fleet.traces.clone(),
+            traces: self.fleet.traces.as_ref().map(ToString::to_string),
             namespace: self.fleet.tenant.clone().unwrap_or_default(),
             program: env!("CARGO_PKG_VERSION").to_owned(),
         })

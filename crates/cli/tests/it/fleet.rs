@@ -42,6 +42,31 @@ fn traces_that_are_lost_are_no_success() {
 }
 
 #[test]
+fn a_report_without_a_trace_that_was_kept_is_no_success() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let place = format!("file://{}/kept", here.display());
+    let campaign = ["--name", "n", "--store", "store.db", "--traces", &place];
+    let run = ["run", "--subject", "sim:careful", "--id", "*-001"];
+    printed(
+        here,
+        &[&run[..], &["--no-config"], &campaign[..]].concat(),
+        0,
+    );
+    let report = ["campaigns", "report", "n", "--store", "store.db", "--out"];
+    printed(here, &[&report[..], &["whole"]].concat(), 0);
+    let mut traces = std::fs::read_dir(here.join("whole/traces")).unwrap();
+    assert!(traces.next().is_some(), "the report has the traces");
+    let mut kept = std::fs::read_dir(here.join("kept")).unwrap();
+    let folder = kept.next().unwrap().unwrap().path();
+    std::fs::remove_dir_all(folder).unwrap();
+    let done = proofhouse(here, &[&report[..], &["less"]].concat());
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    assert!(said.contains("it is not there"), "{said}");
+}
+
+#[test]
 fn a_campaign_is_planned_worked_off_and_read() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
@@ -141,6 +166,15 @@ fn what_makes_no_sense_is_refused() {
         &["run", "--no-config", "--name", "n@3"],
         &["run", "--no-config", "--name", "../x"],
         &["run", "--no-config", "--plan-only"],
+        &[
+            "run",
+            "--no-config",
+            "--plan-only",
+            "--name",
+            "n",
+            "--traces",
+            "s3://id:key@bucket",
+        ],
         &["run", "--no-config", "--name", "n", "--max-tokens", "0"],
         &["worker", "--name", "n", "--store", "nowhere.db"],
     ] {

@@ -8,5 +8,6 @@
 
 mod caps;
 mod grants;
+mod object_store;
 mod support;
 mod work;

@@ -12,6 +12,7 @@ use proofhouse_fleet::FleetError;
 use proofhouse_fleet::join::WorkerTools;
 use proofhouse_fleet::name::CampaignName;
 use proofhouse_fleet::plan::{PlanSettings, PlannedCampaign};
+use proofhouse_fleet::trace_place::TraceAccess;
 use proofhouse_fleet::traces::TraceStore;
 use proofhouse_fleet::worker::{WorkerEnd, WorkerSettings, run_worker};
 use proofhouse_oatf::ReadLimits;
@@ -19,13 +20,21 @@ use proofhouse_store::Store;
 use proofhouse_store::model::CampaignRow;
 use proofhouse_subjects::spec::{SubjectKind, SubjectSpec};
 use proofhouse_subjects::{EnvironmentLookup, OpenContext, Subject, open};
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{CancellationToken, ProxySettings};
 
 /// The version that the workers of these tests have.
 pub(crate) const PROGRAM: &str = "1.0-test";
 
 pub(crate) fn environment() -> EnvironmentLookup {
     Arc::new(|_| None)
+}
+
+/// What places for traces get here: no variables, no proxies.
+pub(crate) fn access() -> TraceAccess {
+    TraceAccess {
+        environment: environment(),
+        proxies: ProxySettings::default(),
+    }
 }
 
 /// A few attacks of the library.

@@ -15,11 +15,9 @@ use proofhouse_store::model::{CampaignState, NewCampaign};
 use proofhouse_store::{SqliteOptions, Store};
 use proofhouse_wire::CancellationToken;
 
-use crate::support::{
-    PROGRAM, documents, environment, outcomes, planned, settings, subjects, worker,
-};
+use crate::support::{PROGRAM, access, documents, outcomes, planned, settings, subjects, worker};
 
-async fn store() -> (tempfile::TempDir, Arc<Store>) {
+pub(crate) async fn store() -> (tempfile::TempDir, Arc<Store>) {
     let directory = tempfile::tempdir().unwrap();
     let options = SqliteOptions::file(directory.path().join("store.db"));
     (
@@ -47,7 +45,7 @@ async fn two_workers_come_to_what_one_process_comes_to() {
     )
     .await;
     let place = directory.path().join("traces");
-    let traces = TraceStore::open(place.to_str().unwrap(), &environment()).unwrap();
+    let traces = TraceStore::open(place.to_str().unwrap(), &access()).unwrap();
     let mut wanted = settings("two");
     wanted.traces = Some(place.to_str().unwrap().to_owned());
     let campaign = planned(&store, wanted).await;
