@@ -154,7 +154,17 @@ pub struct CheckedFile {
 /// Checks a file by itself. Manifests may name those of other files; [`check_alone`] counts what is not here as missing.
 #[must_use]
 pub fn check(path: Option<&Path>, text: &str, limits: &ReadLimits) -> CheckedFile {
-    let kind = FileKind::of(path, text);
+    check_as(FileKind::of(path, text), path, text, limits)
+}
+
+/// Checks a file by itself as what it is said to be, whatever it looks like.
+#[must_use]
+pub fn check_as(
+    kind: FileKind,
+    path: Option<&Path>,
+    text: &str,
+    limits: &ReadLimits,
+) -> CheckedFile {
     let (findings, bundle) = match kind {
         FileKind::Config => {
             // Its variables belong to where it is run.

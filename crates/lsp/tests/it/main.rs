@@ -1,4 +1,5 @@
-//! The tests of the language server that need no process: sessions of clients that mean harm.
+//! The tests of the language server that need no process: sessions of clients that mean harm, and schemas that agree with
+//! what `validate` says.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,4 +7,5 @@
     reason = "helpers of tests may, like the tests themselves"
 )]
 
+mod agreement;
 mod hostile;
