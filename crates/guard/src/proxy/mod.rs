@@ -5,7 +5,9 @@ mod events;
 mod frames;
 mod http;
 mod process;
+mod sign_in;
 mod stdio;
+mod way_back;
 
 pub use asker::PersonAsker;
 pub(crate) use frames::{GuardLine, GuardLines};

@@ -21,5 +21,6 @@ mod pins_random;
 mod record;
 mod results;
 mod share;
+mod sign_in;
 mod support;
 mod taint;
