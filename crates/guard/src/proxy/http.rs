@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use proofhouse_protocol::a2a::card;
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::rpc;
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
@@ -16,10 +17,11 @@ use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, Url, origin};
 use serde_json::Value;
 
+use super::agent_card::AgentPlaces;
 use super::asker::PersonAsker;
 use super::events::{RawEvent, RawEvents};
 use super::sign_in::{SignIn, whole};
-use crate::engine::{BLOCKED, GuardAction, GuardSession, MessageFrom, Passage};
+use crate::engine::{BLOCKED, GuardAction, GuardProtocol, GuardSession, MessageFrom, Passage};
 use crate::pins::LockFileError;
 
 /// The header with the id of a session.
@@ -76,6 +78,8 @@ struct HttpProxy {
     sessions: Mutex<GuardSessions>,
     exchanges: AtomicU64,
     sign_in: SignIn,
+    /// Where messages go, if the server is an agent of A2A.
+    agent: Option<AgentPlaces>,
 }
 
 /// Sessions by their id, and when each was begun. Stateless clients share the one without an id.
@@ -132,7 +136,13 @@ impl HttpGuard {
         let upstream = url.ok_or_else(|| HttpGuardError::Url(upstream.to_owned()))?;
         let sign_in = SignIn::new(address, upstream.origin().ascii_serialization());
         // A lock that cannot be used is told now, not at the first request.
-        make()?;
+        let agent = match make()?.protocol() {
+            GuardProtocol::Mcp => None,
+            GuardProtocol::A2a => {
+                let own = sign_in.own().to_owned();
+                Some(AgentPlaces::new(upstream.clone(), own))
+            }
+        };
         Ok(Self(Arc::new(HttpProxy {
             upstream,
             address,
@@ -143,6 +153,7 @@ impl HttpGuard {
             sessions: Mutex::default(),
             exchanges: AtomicU64::new(1),
             sign_in,
+            agent,
         })))
     }
 
@@ -167,6 +178,15 @@ impl Handler for HttpGuard {
         }
         if let Some(reply) = proxy.sign_in.arrived(&request) {
             return reply;
+        }
+        if let Some(agent) = &proxy.agent {
+            return match request.method {
+                Method::GET if card::is_at(&request.path) => proxy.card(request, agent).await,
+                Method::POST if agent.takes(&request.path) => {
+                    Arc::clone(&proxy).exchange(request).await
+                }
+                _ => refused(StatusCode::NOT_FOUND, "the guarded agent is not here"),
+            };
         }
         let is_server = request.path == proxy.upstream.path();
         match request.method {
@@ -390,6 +410,10 @@ impl HttpProxy {
                 None => return unanswerable(&exchange, "the answer did not pass"),
             },
         };
+        let judged = match self.with_extended_card(&exchange, judged) {
+            Ok(judged) => judged,
+            Err(why) => return unanswerable(&exchange, &why),
+        };
         exchange.with(|session| session.exchange_ended(exchange.number));
         reply.with_body(ReplyBody::Whole(judged))
     }
@@ -442,6 +466,80 @@ impl HttpProxy {
             }
         }
         exchange.with(|session| session.exchange_ended(exchange.number));
+    }
+
+    /// The card of an agent: compared with the lock, and passed on with addresses of the guard.
+    async fn card(&self, request: Request, agent: &AgentPlaces) -> Reply {
+        let target = self.target(&request);
+        let headers = passed_on(&request.headers);
+        let sent = self
+            .client
+            .send(Method::GET, &target, headers, Bytes::new())
+            .await;
+        let response = match sent {
+            Ok(response) => response,
+            Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
+        };
+        let (mut reply, body) = match whole(response).await {
+            Ok(answer) => answer,
+            Err(reply) => return *reply,
+        };
+        if !reply.status.is_success() {
+            return reply.with_body(ReplyBody::Whole(body));
+        }
+        // It is another text than the one that these are about.
+        for name in ["etag", "content-digest", "digest", "repr-digest"] {
+            reply.headers.remove(name);
+        }
+        match self.judged_card(&request, agent, &body) {
+            Ok(card) => reply.with_body(ReplyBody::Whole(card.to_string().into())),
+            Err(reason) => refused(StatusCode::BAD_GATEWAY, &reason),
+        }
+    }
+
+    fn judged_card(
+        &self,
+        request: &Request,
+        agent: &AgentPlaces,
+        body: &[u8],
+    ) -> Result<Value, String> {
+        let card: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let session = self
+            .session_of(request)
+            .map_err(|error| error.to_string())?;
+        let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+        let withheld = session.judge_card(&card);
+        if let Some(reason) = withheld.map_err(|error| error.to_string())? {
+            return Err(reason);
+        }
+        agent.rewrite(card).map_err(|problem| {
+            session.refused(&problem.to_string());
+            problem.to_string()
+        })
+    }
+
+    /// The answer to a request for the card of those who are known: as the card that everybody gets.
+    fn with_extended_card(&self, exchange: &HttpExchange, body: Bytes) -> Result<Bytes, String> {
+        let Some(agent) = &self.agent else {
+            return Ok(body);
+        };
+        let is_card = |result: &Value| {
+            let has = |key: &str| result.get(key).is_some();
+            has("skills") && (has("url") || has("supportedInterfaces"))
+        };
+        // Most answers are told by a look at the text.
+        if memchr::memmem::find(&body, b"\"skills\"").is_none() {
+            return Ok(body);
+        }
+        let mut answer: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let Some(card) = answer.get_mut("result").filter(|result| is_card(result)) else {
+            return Ok(body);
+        };
+        *card = agent.rewrite(card.take()).map_err(|problem| {
+            exchange.with(|session| session.refused(&problem.to_string()));
+            problem.to_string()
+        })?;
+        Ok(rpc::to_text(&answer).into())
     }
 
     /// A document about the server. Clients check that its `resource` is the address that they use.

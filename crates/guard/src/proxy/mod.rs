@@ -1,5 +1,6 @@
 //! Proxies: they carry messages between a client and its server, and ask the engine about each.
 
+mod agent_card;
 mod asker;
 mod events;
 mod frames;

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails; it reads what it wrote itself"
 )]
 
+mod agents;
 mod calls;
 mod faults;
 mod fields;
