@@ -9,7 +9,7 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_wire::Url;
 use proofhouse_wire::files::{FileInput, Unreadable};
 
-use crate::engine::{AskRoute, GuardSession, GuardSetup, WatchError, Watcher};
+use crate::engine::{AskRoute, GuardProtocol, GuardSession, GuardSetup, WatchError, Watcher};
 use crate::pins::{LockFile, LockFileError};
 use crate::policy::{self, Policy};
 use crate::record::{FindingListener, GuardMetrics, GuardRecorder, SharedRecorder};
@@ -144,6 +144,7 @@ pub struct OpenedGuard {
     lock: Option<LockFile>,
     recorder: SharedRecorder,
     metrics: Option<Arc<GuardMetrics>>,
+    protocol: GuardProtocol,
 }
 
 impl OpenedGuard {
@@ -195,7 +196,15 @@ impl OpenedGuard {
             lock,
             metrics: recorder.with(|recorder| recorder.metrics()),
             recorder,
+            protocol: GuardProtocol::default(),
         }
+    }
+
+    /// The same for servers that speak another protocol than MCP.
+    #[must_use]
+    pub fn of_protocol(mut self, protocol: GuardProtocol) -> Self {
+        self.protocol = protocol;
+        self
     }
 
     /// What it counts, if it does.
@@ -218,7 +227,8 @@ impl OpenedGuard {
             watcher: self.policy.watcher.clone(),
             asks,
         };
-        GuardSession::new(setup, self.recorder.clone())
+        let session = GuardSession::new(setup, self.recorder.clone());
+        session.map(|session| session.of_protocol(self.protocol))
     }
 
     /// What could not be written down, if anything.

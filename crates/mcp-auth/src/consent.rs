@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
 use crate::error::AuthorizationError;
+use crate::metadata::is_safe;
 use crate::token::host;
 
 /// Where authorization servers send people back to when nobody waits there.
@@ -18,6 +19,8 @@ const NOWHERE: &str = "http://127.0.0.1:8976/callback";
 const CALLBACK: &str = "/callback";
 /// How much of a request of a browser is read.
 const MAX_REQUEST: usize = 32 << 10;
+/// How often somebody who stands before an authorization server may send people on.
+const MAX_REDIRECTS: usize = 4;
 /// How long a browser may take for a request.
 const READ_TIME: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -74,18 +77,28 @@ impl Consent for AutomaticConsent {
 
     fn ask<'a>(&'a self, url: &'a Url) -> BoxFuture<'a, Result<Url, AuthorizationError>> {
         Box::pin(async move {
-            let sent = self
-                .client
-                .send(Method::GET, url.as_str(), HeaderMap::new(), Bytes::new());
-            let response = sent
-                .await
-                .map_err(|error| AuthorizationError::of_request(&host(url), &error))?;
-            let location = response.header("location").unwrap_or_default();
-            let back = url.join(location).ok();
-            back.filter(|back| {
-                back.as_str().starts_with(NOWHERE) && response.status.is_redirection()
-            })
-            .ok_or_else(|| AuthorizationError::NeedsConsent(host(url)))
+            let mut at = url.clone();
+            for _ in 0..=MAX_REDIRECTS {
+                let none = (HeaderMap::new(), Bytes::new());
+                let sent = self.client.send(Method::GET, at.as_str(), none.0, none.1);
+                let response = sent
+                    .await
+                    .map_err(|error| AuthorizationError::of_request(&host(&at), &error))?;
+                let location = response.header("location").unwrap_or_default();
+                let next = at.join(location).ok();
+                let Some(next) = next.filter(|_| response.status.is_redirection()) else {
+                    break;
+                };
+                if next.as_str().starts_with(NOWHERE) {
+                    return Ok(next);
+                }
+                // What stands before an authorization server sends people on to it, as a browser would go.
+                if !is_safe(&next) {
+                    break;
+                }
+                at = next;
+            }
+            Err(AuthorizationError::NeedsConsent(host(url)))
         })
     }
 }

@@ -5,10 +5,11 @@ use std::cell::OnceCell;
 use proofhouse_protocol::rpc;
 use serde_json::{Value, json};
 
+use super::agents::redacted_message;
 use super::answers::refusal;
 use super::asks::HeldAsk;
 use super::open_calls::PendingCall;
-use super::{GuardSession, OneMessage};
+use super::{GuardProtocol, GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::PinKind;
 use crate::policy::{PolicyRule, ToolLabel};
@@ -39,7 +40,10 @@ impl GuardSession {
         call: PendingCall,
         value: &Value,
     ) -> Result<(OneMessage, PendingCall), OneMessage> {
-        let tool = call.item().to_owned();
+        let tool = match self.protocol {
+            GuardProtocol::Mcp => call.item().to_owned(),
+            GuardProtocol::A2a => call.method.clone(),
+        };
         if let Some(withheld) = self.is_withheld(&tool) {
             let reason = "the definition of this tool is not approved; run `proofhouse guard approve` to look at it";
             let finding = self.finding(FindingCode::WithheldCall, GuardDecision::Block, reason);
@@ -55,7 +59,7 @@ impl GuardSession {
             };
             return Err(OneMessage::Answer(answer));
         }
-        let arguments = call.params.get("arguments").cloned().unwrap_or_default();
+        let arguments = call.arguments.clone();
         let taint = self.taint.look(&arguments);
         let policy = std::sync::Arc::clone(&self.setup.policy);
         let label = policy.label(&self.setup.server, &tool);
@@ -74,7 +78,7 @@ impl GuardSession {
                 self.passes(&tool, &arguments, &taint);
                 Ok((OneMessage::Pass, call))
             }
-            GuardDecision::Redact => match redact_call(value, rule, &taint) {
+            GuardDecision::Redact => match self.redact_call(value, rule, &taint) {
                 Some(redacted) => {
                     self.history.passed(&tool);
                     let mut redacted = redacted;
@@ -112,6 +116,9 @@ impl GuardSession {
     /// Why a tool must not be called, if so.
     fn is_withheld(&self, tool: &str) -> Option<WithheldTool> {
         self.setup.lock.as_ref()?;
+        if self.protocol == GuardProtocol::A2a {
+            return None;
+        }
         let pins = &self.setup.policy.pins;
         let withheld = self.withheld.get(&PinKind::Tool);
         // Clients call what they saw in an earlier session, too.
@@ -199,12 +206,29 @@ impl GuardSession {
             "server": self.setup.server,
             "method": call.method,
             "tool": call.labelled(),
-            "arguments": call.params.get("arguments").cloned().unwrap_or_else(|| json!({})),
+            "arguments": Some(&call.arguments).filter(|value| !value.is_null()).unwrap_or(&json!({})),
             "effects": label.map(|label| label.effects.as_slice()).unwrap_or_default(),
             "returns": label.and_then(|label| label.returns).map_or("", TaintLabel::as_str),
             "named_by": self.mentions.of(call.labelled()),
             "annotations": annotations.cloned().unwrap_or_else(|| json!({})),
         })
+    }
+
+    /// The call without what a rule wants out of it.
+    fn redact_call(
+        &self,
+        value: &Value,
+        rule: Option<&PolicyRule>,
+        taint: &CallTaint,
+    ) -> Option<Value> {
+        match self.protocol {
+            GuardProtocol::Mcp => redact_call(value, rule, taint),
+            // Values are known by their places in 0.3, and the message may be one of 1.0.
+            GuardProtocol::A2a => {
+                let rule = rule.filter(|rule| rule.pattern.is_some())?;
+                redacted_message(value, |params| rule.redact(params).ok())
+            }
+        }
     }
 
     pub(super) fn history_value(&self) -> Value {

@@ -333,7 +333,7 @@ impl GuardSession {
         )
     }
 
-    fn pin_finding(&self, change: &PinChange, decision: GuardDecision) -> GuardFinding {
+    pub(super) fn pin_finding(&self, change: &PinChange, decision: GuardDecision) -> GuardFinding {
         let mut finding = self.finding(change.code, decision, change.to_string());
         finding.item = Some(if change.name.is_empty() {
             change.noun.to_owned()

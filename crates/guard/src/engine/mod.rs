@@ -3,6 +3,7 @@
 //! It is a machine without input and output of its own: a message goes in, and out comes whether it passes or what is
 //! to be sent instead. Pins and what was seen are written to files; everything else stays in memory, within bounds.
 
+mod agents;
 mod answers;
 mod asks;
 mod calls;
@@ -72,6 +73,44 @@ pub enum AskRoute {
     Nobody,
 }
 
+/// What a client and its server speak.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GuardProtocol {
+    /// The Model Context Protocol.
+    #[default]
+    Mcp,
+    /// The Agent2Agent protocol, in both generations.
+    A2a,
+}
+
+impl GuardProtocol {
+    /// Its word in traces and on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::A2a => "a2a",
+        }
+    }
+}
+
+/// A word that names no protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write mcp or a2a")]
+pub struct UnknownProtocol;
+
+impl std::str::FromStr for GuardProtocol {
+    type Err = UnknownProtocol;
+
+    fn from_str(word: &str) -> Result<Self, UnknownProtocol> {
+        match word {
+            "mcp" => Ok(Self::Mcp),
+            "a2a" => Ok(Self::A2a),
+            _ => Err(UnknownProtocol),
+        }
+    }
+}
+
 /// Who sent a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageFrom {
@@ -137,6 +176,9 @@ enum OneMessage {
 /// One session.
 pub struct GuardSession {
     setup: GuardSetup,
+    protocol: GuardProtocol,
+    /// Whether the card of the agent that was seen last is not approved.
+    is_card_withheld: bool,
     recorder: SharedRecorder,
     scan: Option<ScanSession<'static>>,
     taint: TaintTracker,
@@ -192,6 +234,8 @@ impl GuardSession {
         Ok(Self {
             taint: TaintTracker::new(setup.policy.taint),
             setup,
+            protocol: GuardProtocol::default(),
+            is_card_withheld: false,
             recorder,
             scan,
             history: GuardHistory::default(),
@@ -213,6 +257,19 @@ impl GuardSession {
             metrics,
             exchange: 0,
         })
+    }
+
+    /// The same for another protocol than MCP.
+    #[must_use]
+    pub fn of_protocol(mut self, protocol: GuardProtocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// What the client and its server speak.
+    #[must_use]
+    pub fn protocol(&self) -> GuardProtocol {
+        self.protocol
     }
 
     /// The name of the server.
@@ -405,6 +462,9 @@ impl GuardSession {
         // Only what is written into the trace has a number, so that it has no gaps.
         self.sequence = 0;
         self.span = Span::none();
+        if self.protocol == GuardProtocol::A2a {
+            return self.one_of_agents(from, message, value);
+        }
         match (from, message) {
             (MessageFrom::Client, RpcMessage::Request { id, method, params }) => {
                 self.client_request(id, method, params, value)
@@ -440,6 +500,31 @@ impl GuardSession {
         }
     }
 
+    /// A message of A2A, where clients ask and agents answer.
+    fn one_of_agents(
+        &mut self,
+        from: MessageFrom,
+        message: RpcMessage,
+        value: &Value,
+    ) -> OneMessage {
+        match (from, message) {
+            (MessageFrom::Client, RpcMessage::Request { id, method, params }) => {
+                self.agent_request(id, &method, params, value)
+            }
+            (MessageFrom::Server, RpcMessage::Response { id, outcome }) => {
+                self.agent_response(&id, outcome, value)
+            }
+            (from, _) => {
+                let message = match from {
+                    MessageFrom::Client => "the client sent what A2A does not have",
+                    MessageFrom::Server => "the agent sent what A2A does not have",
+                };
+                self.tell(self.finding(FindingCode::Unasked, GuardDecision::Block, message));
+                OneMessage::Drop
+            }
+        }
+    }
+
     /// The client waits no longer for an answer.
     fn cancelled(&mut self, id: &Value) {
         self.open.detach_one(self.exchange, id);
@@ -464,11 +549,14 @@ impl GuardSession {
                 .pointer("/capabilities/elicitation")
                 .is_some_and(Value::is_object);
         }
+        let arguments = params.get("arguments").cloned().unwrap_or_default();
         let call = PendingCall {
             exchange: self.exchange,
             id,
             method,
             params,
+            arguments,
+            tail: String::new(),
             is_modern,
             span: self.span.clone(),
         };
@@ -542,18 +630,7 @@ impl GuardSession {
         value: &Value,
     ) -> OneMessage {
         let Some(call) = self.open.take(self.exchange, id) else {
-            // Answers to what could not be read have no id.
-            if id.is_null() && outcome.is_err() {
-                self.saw(
-                    UNPARSED,
-                    Some(Direction::Response),
-                    outcome.unwrap_or_else(|error| error),
-                );
-                return OneMessage::Pass;
-            }
-            let message = "the server answered what the client did not ask";
-            self.tell(self.finding(FindingCode::Unasked, GuardDecision::Block, message));
-            return OneMessage::Drop;
+            return self.unasked_response(id, outcome);
         };
         self.span = call.span.clone();
         let content = match &outcome {
@@ -602,7 +679,7 @@ impl GuardSession {
                 sequence: recorder.next_sequence(),
                 time: recorder.has_trace().then(|| recorder.now()),
                 direction,
-                ..TraceMessage::new("mcp", operation, content)
+                ..TraceMessage::new(self.protocol.as_str(), operation, content)
             };
             recorder.message(&message);
             message

@@ -21,6 +21,10 @@ pub(super) struct PendingCall {
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) params: Value,
+    /// What it is called with.
+    pub(super) arguments: Value,
+    /// The end of what a stream said so far.
+    pub(super) tail: String,
     /// Whether it is of a stateless revision.
     pub(super) is_modern: bool,
     /// It lasts until the request is answered.
@@ -88,6 +92,18 @@ impl OpenCalls {
                 .position(|call| self::key(&call.id) == key)?;
             detached.remove(at)
         })
+    }
+
+    /// The request that an answer in this exchange is for; it goes on waiting.
+    pub(super) fn peek(&self, exchange: u64, id: &Value) -> Option<&PendingCall> {
+        self.open.get(&(exchange, key(id)))
+    }
+
+    /// Keeps the end of what a stream said so far.
+    pub(super) fn keep_tail(&mut self, exchange: u64, id: &Value, tail: &str) {
+        if let Some(call) = self.open.get_mut(&(exchange, key(id))) {
+            tail.clone_into(&mut call.tail);
+        }
     }
 
     /// Those of one exchange, which waits no longer.

@@ -33,21 +33,22 @@ impl GuardSession {
                 self.judge_instructions(call, &result, value)
             }
             Some(McpMethod::ToolsCall | McpMethod::ResourcesRead | McpMethod::PromptsGet) => {
-                self.judge_content(call, result, value)
+                self.judge_content(call, result, None, value)
             }
             _ => OneMessage::Pass,
         }
     }
 
-    /// A result that a model reads.
-    fn judge_content(
+    /// A result that a model reads; `read` is what it reads of it, where that is not all.
+    pub(super) fn judge_content(
         &mut self,
         call: &PendingCall,
         mut result: Value,
+        read: Option<&Value>,
         value: &Value,
     ) -> OneMessage {
         let item = call.labelled().to_owned();
-        self.follow(&call.method, &item, &result);
+        self.follow(&call.method, &item, read.unwrap_or(&result));
         let policy = std::sync::Arc::clone(&self.setup.policy);
         if !policy.rules.iter().any(|rule| rule.is_about_results) {
             return OneMessage::Pass;
@@ -61,7 +62,7 @@ impl GuardSession {
                 ("history", session.history_value()),
                 (
                     "result",
-                    json!({"text": text_of(&result), "is_error": is_error}),
+                    json!({"text": text_of(read.unwrap_or(&result)), "is_error": is_error}),
                 ),
             ]
         };
@@ -193,6 +194,9 @@ fn text_of(result: &Value) -> String {
         }
     }
     let mut out = String::new();
+    if result.is_array() {
+        walk(result, &mut out);
+    }
     for key in ["content", "contents", "messages", "structuredContent"] {
         walk(result.get(key).unwrap_or(&Value::Null), &mut out);
     }

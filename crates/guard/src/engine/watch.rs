@@ -69,7 +69,7 @@ pub enum WatchError {
     )]
     Direction(String),
     /// It looks at another protocol.
-    #[error("the indicator `{0}` may not block: it does not look at MCP")]
+    #[error("the indicator `{0}` may not block: it looks at neither MCP nor A2A")]
     Protocol(String),
     /// The control cannot be read.
     #[error("the indicator `{indicator}` may not block: its control {}: {reason}", path.display())]
@@ -277,7 +277,7 @@ fn earned(
     if indicator
         .protocol
         .as_ref()
-        .is_some_and(|protocol| *protocol != Protocol::from("mcp"))
+        .is_some_and(|protocol| ![Protocol::from("mcp"), Protocol::from("a2a")].contains(protocol))
     {
         return Err(WatchError::Protocol(id()));
     }

@@ -32,6 +32,12 @@ pub fn canonical(kind: PinKind, item: &Value) -> Value {
     }))
 }
 
+/// The canonical form of the card of an agent.
+#[must_use]
+pub fn canonical_card(card: &Value) -> Value {
+    plain(card)
+}
+
 /// The canonical form of a value that is no schema, such as the card of an agent.
 pub(super) fn plain(value: &Value) -> Value {
     match value {

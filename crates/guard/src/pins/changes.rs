@@ -74,6 +74,12 @@ pub fn changes_of_item(
     change(kind.noun(), name, pinned, now)
 }
 
+/// What differs between two cards of an agent.
+#[must_use]
+pub fn changes_of_card(pinned: Option<&Value>, now: Option<&Value>) -> Option<PinChange> {
+    change("agent card", "", pinned, now)
+}
+
 /// What differs between two instructions.
 #[must_use]
 pub fn changes_of_text(noun: &'static str, pinned: &str, now: &str) -> Option<PinChange> {

@@ -17,8 +17,10 @@ use std::collections::BTreeMap;
 use proofhouse_protocol::mcp::McpMethod;
 use serde_json::Value;
 
-pub use canonical::canonical;
-pub use changes::{PinChange, PinDifference, changes_of_item, changes_of_server, changes_of_text};
+pub use canonical::{canonical, canonical_card};
+pub use changes::{
+    PinChange, PinDifference, changes_of_card, changes_of_item, changes_of_server, changes_of_text,
+};
 pub use file::{LockFile, LockFileError};
 pub use inspect::{Inspection, hidden_text, inspect};
 pub use lock::{FILE, LOCK_LIMITS, Lock, LockSyntax};

@@ -3,11 +3,12 @@
 //! A request is judged before it is sent, an answer before it is passed on: JSON as a whole, a stream event by event, so
 //! what passes is passed at once and in order. Only the server's own path and well-known documents are reachable.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use proofhouse_protocol::a2a::card;
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::rpc;
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
@@ -16,16 +17,15 @@ use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, Url, origin};
 use serde_json::Value;
 
+use super::agent_card::AgentPlaces;
 use super::asker::PersonAsker;
 use super::events::{RawEvent, RawEvents};
-use crate::engine::{BLOCKED, GuardAction, GuardSession, MessageFrom, Passage};
+use super::sign_in::{SignIn, whole};
+use crate::engine::{BLOCKED, GuardAction, GuardProtocol, GuardSession, MessageFrom, Passage};
 use crate::pins::LockFileError;
 
 /// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
-
-/// What the path of documents about a server begins with.
-const WELL_KNOWN: &str = "/.well-known/";
 
 /// Headers that belong to one connection, or that the guard sets itself.
 const OWN_HEADERS: &[&str] = &[
@@ -47,12 +47,6 @@ const OWN_HEADERS: &[&str] = &[
 
 /// Headers in which clients repeat arguments of a call.
 const PARAM_HEADERS: &str = "mcp-param-";
-
-/// What a challenge names the document about signing in with.
-const RESOURCE_METADATA: &str = "resource_metadata=\"";
-
-/// How many such documents a server may have besides the well-known ones.
-const MAX_ANNOUNCED: usize = 16;
 
 /// How many sessions are remembered; the oldest are forgotten, and begin anew when they come back.
 const MAX_SESSIONS: usize = 1000;
@@ -83,8 +77,9 @@ struct HttpProxy {
     max_message_bytes: usize,
     sessions: Mutex<GuardSessions>,
     exchanges: AtomicU64,
-    /// Paths of documents about signing in that the server named and that are no well-known ones.
-    announced: Mutex<BTreeSet<String>>,
+    sign_in: SignIn,
+    /// Where messages go, if the server is an agent of A2A.
+    agent: Option<AgentPlaces>,
 }
 
 /// Sessions by their id, and when each was begun. Stateless clients share the one without an id.
@@ -139,8 +134,15 @@ impl HttpGuard {
         let url = Url::parse(upstream).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let upstream = url.ok_or_else(|| HttpGuardError::Url(upstream.to_owned()))?;
+        let sign_in = SignIn::new(address, upstream.origin().ascii_serialization());
         // A lock that cannot be used is told now, not at the first request.
-        make()?;
+        let agent = match make()?.protocol() {
+            GuardProtocol::Mcp => None,
+            GuardProtocol::A2a => {
+                let own = sign_in.own().to_owned();
+                Some(AgentPlaces::new(upstream.clone(), own))
+            }
+        };
         Ok(Self(Arc::new(HttpProxy {
             upstream,
             address,
@@ -150,14 +152,15 @@ impl HttpGuard {
             max_message_bytes: super::ProxyLimits::default().max_message_bytes,
             sessions: Mutex::default(),
             exchanges: AtomicU64::new(1),
-            announced: Mutex::default(),
+            sign_in,
+            agent,
         })))
     }
 
     /// Where clients reach the server through the guard.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("{}{}", self.0.own_origin(), self.0.upstream.path())
+        format!("{}{}", self.0.sign_in.own(), self.0.upstream.path())
     }
 }
 
@@ -170,9 +173,26 @@ impl Handler for HttpGuard {
                 "this host or origin may not use the guard",
             );
         }
+        if let Some(asked) = SignIn::request(&request.path) {
+            return proxy.sign_in.answer(&proxy.client, asked, request).await;
+        }
+        if let Some(reply) = proxy.sign_in.arrived(&request) {
+            return reply;
+        }
+        if let Some(agent) = &proxy.agent {
+            return match request.method {
+                Method::GET if card::is_at(&request.path) => proxy.card(request, agent).await,
+                Method::POST if agent.takes(&request.path) => {
+                    Arc::clone(&proxy).exchange(request).await
+                }
+                _ => refused(StatusCode::NOT_FOUND, "the guarded agent is not here"),
+            };
+        }
         let is_server = request.path == proxy.upstream.path();
         match request.method {
-            Method::GET if proxy.is_document(&request.path) => proxy.well_known(request).await,
+            Method::GET if proxy.sign_in.is_document(&request.path) => {
+                proxy.well_known(request).await
+            }
             Method::POST | Method::GET | Method::DELETE if is_server => {
                 proxy.exchange(request).await
             }
@@ -186,25 +206,8 @@ impl Handler for HttpGuard {
 }
 
 impl HttpProxy {
-    fn own_origin(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    fn upstream_origin(&self) -> String {
-        self.upstream.origin().ascii_serialization()
-    }
-
     fn lock_sessions<T>(&self, work: impl FnOnce(&mut GuardSessions) -> T) -> T {
         work(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Whether there is a document about the server at this path.
-    fn is_document(&self, path: &str) -> bool {
-        let announced = self
-            .announced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        path.starts_with(WELL_KNOWN) || announced.contains(path)
     }
 
     /// The address of the same request at the server.
@@ -367,7 +370,8 @@ impl HttpProxy {
 
     async fn answer(self: Arc<Self>, exchange: HttpExchange, response: StreamedResponse) -> Reply {
         let (status, mut headers) = (response.status, passed_on(&response.headers));
-        self.rewrite_challenge(&mut headers);
+        let path = self.upstream.path();
+        self.sign_in.rewrite_challenges(&mut headers, path);
         let encoding = response.header("content-encoding").unwrap_or("identity");
         if encoding != "identity" {
             return unanswerable(
@@ -405,6 +409,10 @@ impl HttpProxy {
                 Some(text) => text.into(),
                 None => return unanswerable(&exchange, "the answer did not pass"),
             },
+        };
+        let judged = match self.with_extended_card(&exchange, judged) {
+            Ok(judged) => judged,
+            Err(why) => return unanswerable(&exchange, &why),
         };
         exchange.with(|session| session.exchange_ended(exchange.number));
         reply.with_body(ReplyBody::Whole(judged))
@@ -460,37 +468,78 @@ impl HttpProxy {
         exchange.with(|session| session.exchange_ended(exchange.number));
     }
 
-    /// A client that must sign in finds the document about it through the guard.
-    fn rewrite_challenge(&self, headers: &mut HeaderMap) {
-        let Some(challenge) = headers
-            .get("www-authenticate")
-            .and_then(|value| value.to_str().ok())
-        else {
-            return;
+    /// The card of an agent: compared with the lock, and passed on with addresses of the guard.
+    async fn card(&self, request: Request, agent: &AgentPlaces) -> Reply {
+        let target = self.target(&request);
+        let headers = passed_on(&request.headers);
+        let sent = self
+            .client
+            .send(Method::GET, &target, headers, Bytes::new())
+            .await;
+        let response = match sent {
+            Ok(response) => response,
+            Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
         };
-        let (theirs, ours) = (self.upstream_origin(), self.own_origin());
-        let theirs = format!("{RESOURCE_METADATA}{theirs}/");
-        let Some((before, after)) = challenge.split_once(&theirs) else {
-            return;
+        let (mut reply, body) = match whole(response).await {
+            Ok(answer) => answer,
+            Err(reply) => return *reply,
         };
-        // The document may be anywhere on the server; only what it names so can be asked for.
-        let path = format!(
-            "/{}",
-            after.split(['"', '?', '#']).next().unwrap_or_default()
-        );
-        if !path.starts_with(WELL_KNOWN) && path != self.upstream.path() {
-            let mut announced = self
-                .announced
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if announced.len() < MAX_ANNOUNCED {
-                announced.insert(path);
-            }
+        if !reply.status.is_success() {
+            return reply.with_body(ReplyBody::Whole(body));
         }
-        let rewritten = format!("{before}{RESOURCE_METADATA}{ours}/{after}");
-        if let Ok(value) = rewritten.parse() {
-            headers.insert("www-authenticate", value);
+        // It is another text than the one that these are about.
+        for name in ["etag", "content-digest", "digest", "repr-digest"] {
+            reply.headers.remove(name);
         }
+        match self.judged_card(&request, agent, &body) {
+            Ok(card) => reply.with_body(ReplyBody::Whole(card.to_string().into())),
+            Err(reason) => refused(StatusCode::BAD_GATEWAY, &reason),
+        }
+    }
+
+    fn judged_card(
+        &self,
+        request: &Request,
+        agent: &AgentPlaces,
+        body: &[u8],
+    ) -> Result<Value, String> {
+        let card: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let session = self
+            .session_of(request)
+            .map_err(|error| error.to_string())?;
+        let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+        let withheld = session.judge_card(&card);
+        if let Some(reason) = withheld.map_err(|error| error.to_string())? {
+            return Err(reason);
+        }
+        agent.rewrite(card).map_err(|problem| {
+            session.refused(&problem.to_string());
+            problem.to_string()
+        })
+    }
+
+    /// The answer to a request for the card of those who are known: as the card that everybody gets.
+    fn with_extended_card(&self, exchange: &HttpExchange, body: Bytes) -> Result<Bytes, String> {
+        let Some(agent) = &self.agent else {
+            return Ok(body);
+        };
+        let is_card = |result: &Value| {
+            let has = |key: &str| result.get(key).is_some();
+            has("skills") && (has("url") || has("supportedInterfaces"))
+        };
+        // Most answers are told by a look at the text.
+        if memchr::memmem::find(&body, b"\"skills\"").is_none() {
+            return Ok(body);
+        }
+        let mut answer: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let Some(card) = answer.get_mut("result").filter(|result| is_card(result)) else {
+            return Ok(body);
+        };
+        *card = agent.rewrite(card.take()).map_err(|problem| {
+            exchange.with(|session| session.refused(&problem.to_string()));
+            problem.to_string()
+        })?;
+        Ok(rpc::to_text(&answer).into())
     }
 
     /// A document about the server. Clients check that its `resource` is the address that they use.
@@ -505,24 +554,12 @@ impl HttpProxy {
             Ok(response) => response,
             Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
         };
-        let (status, headers) = (response.status, passed_on(&response.headers));
-        let body = match response.bytes().await {
-            Ok(body) => body,
-            Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
+        let (reply, body) = match whole(response).await {
+            Ok(answer) => answer,
+            Err(reply) => return *reply,
         };
-        let reply = with_headers(Reply::empty(status), headers);
-        let rewritten = serde_json::from_slice::<Value>(&body)
-            .ok()
-            .and_then(|mut document| {
-                let resource = document.get("resource")?.as_str()?;
-                let rest = resource.strip_prefix(&self.upstream_origin())?;
-                if !(rest.is_empty() || rest.starts_with('/')) {
-                    return None;
-                }
-                document["resource"] = Value::from(format!("{}{rest}", self.own_origin()));
-                Some(Bytes::from(document.to_string()))
-            });
-        reply.with_body(ReplyBody::Whole(rewritten.unwrap_or(body)))
+        let document = self.sign_in.document(&self.client, &body).await;
+        reply.with_body(ReplyBody::Whole(document.map_or(body, Bytes::from)))
     }
 }
 
@@ -562,7 +599,7 @@ fn to_client(actions: Vec<GuardAction>) -> Vec<String> {
 }
 
 /// Headers without those of the connection.
-fn passed_on(headers: &HeaderMap) -> HeaderMap {
+pub(super) fn passed_on(headers: &HeaderMap) -> HeaderMap {
     let mut passed = headers.clone();
     for name in OWN_HEADERS {
         passed.remove(*name);
@@ -570,7 +607,7 @@ fn passed_on(headers: &HeaderMap) -> HeaderMap {
     passed
 }
 
-fn with_headers(mut reply: Reply, headers: HeaderMap) -> Reply {
+pub(super) fn with_headers(mut reply: Reply, headers: HeaderMap) -> Reply {
     reply.headers = headers;
     reply
 }
@@ -593,7 +630,7 @@ fn is_message(body: &[u8]) -> bool {
 }
 
 /// A refusal outside of the protocol.
-fn refused(status: StatusCode, reason: &str) -> Reply {
+pub(super) fn refused(status: StatusCode, reason: &str) -> Reply {
     Reply::empty(status)
         .with_header("content-type", "text/plain; charset=utf-8")
         .with_body(ReplyBody::Whole(format!("{reason}\n").into()))

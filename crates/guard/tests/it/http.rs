@@ -44,7 +44,7 @@ impl Handler for Upstream {
         ));
         if request.path.starts_with("/.well-known/") || request.path == "/custom/meta.json" {
             let host = request.header("host").unwrap();
-            return Reply::json(StatusCode::OK, json!({"resource": format!("http://{host}/mcp"), "authorization_servers": ["https://login.example"]}).to_string());
+            return Reply::json(StatusCode::OK, json!({"resource": format!("http://{host}/mcp"), "authorization_servers": ["http://login.example"]}).to_string());
         }
         let message: Value = serde_json::from_slice(&body).unwrap_or_default();
         let id = &message["id"];
@@ -348,7 +348,7 @@ async fn clients_find_the_documents_for_signing_in_through_the_guard() {
     let document: Value = serde_json::from_slice(&document.bytes().await.unwrap()).unwrap();
     assert_eq!(
         document,
-        json!({"resource": format!("http://{}/mcp", setup.address), "authorization_servers": ["https://login.example"]})
+        json!({"resource": format!("http://{}/mcp", setup.address), "authorization_servers": ["http://login.example"]})
     );
 }
 

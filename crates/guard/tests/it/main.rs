@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails; it reads what it wrote itself"
 )]
 
+mod agents;
 mod calls;
 mod faults;
 mod fields;
@@ -21,5 +22,6 @@ mod pins_random;
 mod record;
 mod results;
 mod share;
+mod sign_in;
 mod support;
 mod taint;

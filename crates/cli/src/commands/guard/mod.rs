@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use proofhouse_guard::engine::GuardProtocol;
 use proofhouse_guard::share::ShareSetup;
 use proofhouse_guard::{
     FindingSeverity, GuardAsks, GuardFiles, GuardFinding, GuardReach, GuardTarget, OpenedGuard,
@@ -23,7 +24,7 @@ use crate::proxies;
 use crate::telemetry::TelemetryOptions;
 use crate::tools::work::until_interrupted;
 
-/// Guard an MCP server: pin its tool definitions, follow untrusted values into calls, and apply rules
+/// Guard an MCP server or an agent: pin its tool definitions, follow untrusted values into calls, and apply rules
 ///
 /// Without --policy, the built-in policy applies (`proofhouse guard check --stock` prints it). Messages
 /// that pass are forwarded unchanged, byte for byte. For a blocked call, the model gets a result that says so.
@@ -34,6 +35,7 @@ use crate::tools::work::until_interrupted;
     proofhouse guard -- npx -y @modelcontextprotocol/server-filesystem .\n  \
     proofhouse guard --policy policy.yaml --record trace.jsonl -- python server.py\n  \
     proofhouse guard --url http://127.0.0.1:8080/mcp --listen 127.0.0.1:9090\n  \
+    proofhouse guard --protocol a2a --url http://127.0.0.1:7000/ --listen 127.0.0.1:9090\n  \
     proofhouse guard install .mcp.json --policy policy.yaml\n  \
     proofhouse guard approve\n\n\
     Findings go to stderr, one per line; stdout carries the protocol.\n\n\
@@ -70,6 +72,10 @@ pub(crate) struct GuardCommand {
     /// The address where clients reach the guarded server over HTTP; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address, requires = "url")]
     listen: Option<std::net::SocketAddr>,
+
+    /// What the server at the URL speaks: mcp, or a2a for an agent; the guard then pins its card and judges its messages
+    #[arg(long, value_name = "PROTOCOL", requires = "url", default_value = "mcp")]
+    protocol: GuardProtocol,
 
     /// Share the session with the guards of other servers that have this name, over stdio: a value that one server returns is followed
     /// into calls of the others. By default, the guards that one client starts share theirs
@@ -162,7 +168,7 @@ impl GuardCommand {
         let name = target.name();
         let server = self.server.unwrap_or_else(|| name.clone());
         let opened = OpenedGuard::open(&self.files.files(), server, name, Box::new(tell));
-        let opened = Arc::new(opened.map_err(cannot)?);
+        let opened = Arc::new(opened.map_err(cannot)?.of_protocol(self.protocol));
         let telemetry = TelemetryOptions::spans_to(self.otlp).begin()?;
         let runtime = environment()("XDG_RUNTIME_DIR");
         let reach = GuardReach {

@@ -1,0 +1,357 @@
+//! Agents: messages of A2A in both generations, judged as calls of tools are. Policies, traces and indicators see them as 0.3 has them.
+//!
+//! What people and models wrote is followed and judged; ids, kinds and states of the protocol are not.
+
+use proofhouse_detect::UNPARSED;
+use proofhouse_oatf::Direction;
+use proofhouse_protocol::a2a::{
+    self, A2aMethod, A2aShape, A2aVersion, translate_params, translate_result,
+};
+use proofhouse_protocol::rpc;
+use serde_json::{Map, Value};
+
+use super::answers::refusal;
+use super::open_calls::PendingCall;
+use super::{GuardSession, OneMessage, listings, spans};
+use crate::finding::{FindingCode, GuardDecision};
+use crate::pins::{LockFile, LockFileError, canonical_card, changes_of_card, hidden_text};
+use crate::taint::TaintLabel;
+
+/// How much of a stream is read together with what comes next: a value may be cut in two.
+const TAIL: usize = 2048;
+
+impl GuardSession {
+    pub(super) fn agent_request(
+        &mut self,
+        id: Value,
+        method: &str,
+        params: Value,
+        value: &Value,
+    ) -> OneMessage {
+        let known = A2aMethod::parse(method).map(|(method, _)| method);
+        let event = A2aMethod::event_of(method).to_owned();
+        self.span = spans::of_request(&self.setup.server, &event, &params);
+        let params = match known {
+            Some(known) => translate_params(known, &params, A2aVersion::V0_3),
+            None => params,
+        };
+        let arguments = known.map_or(Value::Null, |known| arguments_of(known, &params));
+        let enforced = self.saw(&event, Some(Direction::Request), params.clone());
+        let call = PendingCall {
+            exchange: self.exchange,
+            id,
+            method: event,
+            params,
+            arguments,
+            tail: String::new(),
+            is_modern: false,
+            span: self.span.clone(),
+        };
+        if let Err(reason) = self.open.check(self.exchange, &call.id) {
+            self.tell(self.finding(FindingCode::Malformed, GuardDecision::Block, reason));
+            return OneMessage::Answer(rpc::error(&call.id, rpc::INVALID_REQUEST, reason, None));
+        }
+        if let Some(indicator) = enforced {
+            let message = format!("the indicator {indicator} matches this message");
+            return OneMessage::Answer(refusal(&call, &message));
+        }
+        if self.is_card_withheld {
+            let reason = "the card of this agent is not approved; run `proofhouse guard approve` to look at it";
+            let finding = self.finding(FindingCode::WithheldCall, GuardDecision::Block, reason);
+            self.tell(finding.about(call.method.as_str()));
+            self.history.refused();
+            return OneMessage::Answer(refusal(&call, reason));
+        }
+        if call.arguments.is_null() {
+            self.open.add(call);
+            return OneMessage::Pass;
+        }
+        match self.judge_call(call, value) {
+            Ok((one, call)) => {
+                self.open.add(call);
+                one
+            }
+            Err(one) => one,
+        }
+    }
+
+    pub(super) fn agent_response(
+        &mut self,
+        id: &Value,
+        outcome: Result<Value, Value>,
+        value: &Value,
+    ) -> OneMessage {
+        // A stream has many answers to one request.
+        let is_streamed = |call: &PendingCall| {
+            A2aMethod::parse(&call.method).is_some_and(|(method, _)| method.is_streamed())
+        };
+        let call = match self.open.peek(self.exchange, id) {
+            Some(call) if is_streamed(call) => Some(call.clone()),
+            _ => self.open.take(self.exchange, id),
+        };
+        let Some(mut call) = call else {
+            return self.unasked_response(id, outcome);
+        };
+        self.span = call.span.clone();
+        let method = A2aMethod::parse(&call.method).map(|(method, _)| method);
+        let result = match outcome {
+            Ok(result) => result,
+            Err(error) => {
+                self.saw(&call.method, Some(Direction::Response), error.clone());
+                self.follow(&call.method, &call.method, &error);
+                return OneMessage::Pass;
+            }
+        };
+        let content = match method {
+            Some(method) => translate_result(method, &result, A2aVersion::V0_3),
+            None => result.clone(),
+        };
+        self.saw(&call.method, Some(Direction::Response), content.clone());
+        let event = A2aShape::recognise(&content).and_then(|(shape, _)| match shape {
+            A2aShape::StatusUpdate => Some(a2a::STATUS_EVENT),
+            A2aShape::ArtifactUpdate => Some(a2a::ARTIFACT_EVENT),
+            A2aShape::Task | A2aShape::Message => None,
+        });
+        if let Some(event) = event {
+            self.saw(event, Some(Direction::Response), content.clone());
+        }
+        if method == Some(A2aMethod::GetExtendedCard) {
+            // The proxy looks at it, as at the card that everybody gets.
+            return OneMessage::Pass;
+        }
+        let mut texts = contents_of(&content);
+        if is_streamed(&call) {
+            let joined = texts.iter().filter_map(Value::as_str);
+            let joined = joined.fold(std::mem::take(&mut call.tail), |all, text| all + text);
+            let mut from = joined.len().saturating_sub(TAIL);
+            while !joined.is_char_boundary(from) {
+                from += 1;
+            }
+            self.open.keep_tail(self.exchange, id, &joined[from..]);
+            texts.push(Value::from(joined));
+        }
+        self.judge_content(&call, result, Some(&Value::Array(texts)), value)
+    }
+
+    /// An answer that nobody waits for.
+    pub(super) fn unasked_response(
+        &mut self,
+        id: &Value,
+        outcome: Result<Value, Value>,
+    ) -> OneMessage {
+        // Answers to what could not be read have no id.
+        if id.is_null()
+            && let Err(error) = outcome
+        {
+            self.saw(UNPARSED, Some(Direction::Response), error);
+            return OneMessage::Pass;
+        }
+        let message = "the server answered what the client did not ask";
+        self.tell(self.finding(FindingCode::Unasked, GuardDecision::Block, message));
+        OneMessage::Drop
+    }
+
+    /// Judges the card of an agent, as the agent wrote it. Returns why it does not pass, if so.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the lock cannot be used.
+    pub fn judge_card(&mut self, card: &Value) -> Result<Option<String>, LockFileError> {
+        self.saw(a2a::CARD_EVENT, Some(Direction::Response), card.clone());
+        let decision = match self.setup.lock.clone() {
+            Some(file) => self.compare_card(&file, card)?,
+            None => {
+                self.note_card(card);
+                GuardDecision::Allow
+            }
+        };
+        self.is_card_withheld = decision == GuardDecision::Block;
+        Ok(self.is_card_withheld.then(|| {
+            "the card of this agent is not approved; run `proofhouse guard approve` to look at it"
+                .to_owned()
+        }))
+    }
+
+    fn compare_card(
+        &mut self,
+        file: &LockFile,
+        card: &Value,
+    ) -> Result<GuardDecision, LockFileError> {
+        let policy = self.setup.policy.pins.clone();
+        let (server, now) = (self.setup.server.clone(), canonical_card(card));
+        let lock = file.read()?;
+        let pinned = lock.servers.get(&server);
+        let pinned = pinned.and_then(|pins| pins.agent_card.clone());
+        let is_approved = pinned.as_ref() == Some(&now);
+        if is_approved {
+            return Ok(GuardDecision::Allow);
+        }
+        self.note_card(card);
+        let (mut decision, mut offers) = (GuardDecision::Allow, false);
+        if pinned.is_some() || !policy.records_first_use {
+            let chosen = match &pinned {
+                Some(_) => policy.on_change,
+                None => GuardDecision::Block,
+            };
+            if let Some(change) = changes_of_card(pinned.as_ref(), Some(&now)) {
+                self.tell(self.pin_finding(&change, chosen));
+            }
+            (decision, offers) = (chosen, true);
+        }
+        if let Some((path, c)) = hidden_text(card) {
+            let message = format!("the card has the hidden character U+{:04X}", u32::from(c));
+            let mut finding = self.finding(FindingCode::HiddenText, policy.on_hidden, message);
+            finding.path = Some(path);
+            self.tell(finding);
+            (decision, offers) = (decision.max(policy.on_hidden), true);
+        }
+        let origin = self.setup.origin.clone();
+        let set = |lock: &mut crate::pins::Lock| {
+            let pins = lock.servers.entry(server).or_default();
+            pins.origin = pins.origin.take().or(origin);
+            pins.agent_card = Some(now);
+        };
+        if offers {
+            file.pending().update(set)?;
+        } else {
+            file.update(set)?;
+            let message = format!("recorded the card in {}", file.path().display());
+            self.tell(self.finding(FindingCode::PinRecorded, GuardDecision::Log, message));
+        }
+        Ok(decision)
+    }
+
+    /// What a card says that nobody approved may come from anybody.
+    fn note_card(&mut self, card: &Value) {
+        let texts = Value::Array(super::mentions::texts_of_definition(card));
+        let origin = format!("{}/{} the card", self.setup.server, listings::DEFINITION);
+        self.mentions.read(&origin, &texts, None);
+        self.taint.remember(TaintLabel::Untrusted, &origin, &texts);
+    }
+}
+
+/// What a request carries to the agent, of parameters as 0.3 has them; nothing where it has only ids.
+fn arguments_of(method: A2aMethod, params: &Value) -> Value {
+    let mut arguments = Map::new();
+    match method {
+        A2aMethod::SendMessage | A2aMethod::StreamMessage => {
+            let message = params.get("message").unwrap_or(&Value::Null);
+            let parts = message.get("parts").and_then(Value::as_array);
+            let parts = parts.into_iter().flatten().map(part_of).collect();
+            arguments.insert("parts".to_owned(), parts);
+            for (holder, key) in [(message, "metadata"), (params, "metadata")] {
+                if let Some(value) = holder.get(key) {
+                    arguments.entry(key).or_insert_with(|| value.clone());
+                }
+            }
+            if let Some(push) = params.pointer("/configuration/pushNotificationConfig") {
+                arguments.insert("pushNotificationConfig".to_owned(), push.clone());
+            }
+        }
+        A2aMethod::SetPushConfig => {
+            let push = params.get("pushNotificationConfig").unwrap_or(params);
+            arguments.insert("pushNotificationConfig".to_owned(), push.clone());
+        }
+        _ => return Value::Null,
+    }
+    Value::Object(arguments)
+}
+
+/// What a part says: its text, its data, or the name and the address of its file.
+fn part_of(part: &Value) -> Value {
+    for key in ["text", "data"] {
+        if let Some(value) = part.get(key) {
+            return value.clone();
+        }
+    }
+    match part.get("file") {
+        Some(Value::Object(file)) => {
+            let told = ["name", "uri", "bytes"];
+            let told = told.iter().filter_map(|key| {
+                let value = file.get(*key)?;
+                Some(((*key).to_owned(), value.clone()))
+            });
+            Value::Object(told.collect())
+        }
+        _ => part.clone(),
+    }
+}
+
+/// What people and models wrote in a result, as 0.3 has it.
+fn contents_of(result: &Value) -> Vec<Value> {
+    fn walk(value: &Value, found: &mut Vec<Value>, depth: usize) {
+        if depth == 0 {
+            return;
+        }
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| walk(item, found, depth - 1)),
+            Value::Object(members) => {
+                for (key, item) in members {
+                    match key.as_str() {
+                        "parts" => {
+                            let parts = item.as_array().into_iter().flatten();
+                            found.extend(parts.map(part_of));
+                        }
+                        "metadata" | "name" | "description" => found.push(item.clone()),
+                        _ => walk(item, found, depth - 1),
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    walk(result, &mut found, 32);
+    found
+}
+
+/// A call without what a rule's pattern matches, in the generation that it is written in.
+pub(super) fn redacted_message(
+    value: &Value,
+    redact: impl Fn(&mut Value) -> Option<()>,
+) -> Option<Value> {
+    let mut value = value.clone();
+    redact(value.pointer_mut("/params")?)?;
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_are_followed_and_ids_are_not() {
+        let params = json!({
+            "message": {
+                "kind": "message", "messageId": "m-12345", "contextId": "c-12345", "role": "user",
+                "parts": [
+                    {"kind": "text", "text": "hello"},
+                    {"kind": "data", "data": {"to": "eve"}},
+                    {"kind": "file", "file": {"name": "a.txt", "uri": "http://f.example/", "mimeType": "text/plain"}},
+                ],
+            },
+            "configuration": {"pushNotificationConfig": {"url": "http://hook.example/"}, "blocking": true},
+        });
+        assert_eq!(
+            arguments_of(A2aMethod::SendMessage, &params),
+            json!({
+                "parts": ["hello", {"to": "eve"}, {"name": "a.txt", "uri": "http://f.example/"}],
+                "pushNotificationConfig": {"url": "http://hook.example/"},
+            })
+        );
+        assert_eq!(
+            arguments_of(A2aMethod::GetTask, &json!({"id": "t"})),
+            Value::Null
+        );
+        let task = json!({
+            "kind": "task", "id": "t-12345", "contextId": "c-12345",
+            "status": {"state": "completed", "message": {"role": "agent", "parts": [{"kind": "text", "text": "done"}]}},
+            "artifacts": [{"artifactId": "a-12345", "name": "report", "parts": [{"kind": "text", "text": "words"}]}],
+        });
+        let mut found = contents_of(&task);
+        found.sort_by_key(ToString::to_string);
+        assert_eq!(found, [json!("done"), json!("report"), json!("words")]);
+    }
+}
