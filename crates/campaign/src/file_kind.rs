@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proofhouse_manifest::Bundle;
 use proofhouse_source::printable_line;
+use proofhouse_subjects::discover::start_command;
 use proofhouse_wire::files::FileInput;
 
 use crate::cases::is_cases_file;
@@ -25,13 +26,22 @@ pub enum RecognizedFile {
     ToolManifest,
     /// A `proofhouse.yaml`.
     Configuration,
+    /// Code, most likely of the agent.
+    Program,
 }
+
+/// How the names of programs end.
+const PROGRAM_ENDINGS: [&str; 5] = ["py", "js", "mjs", "cjs", "ts"];
 
 impl RecognizedFile {
     /// The kind of a file, if it is of one.
     fn of(path: &Path, text: &str) -> Option<Self> {
         if is_cases_file(path) {
             return Some(Self::LabelledCases);
+        }
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if ending.is_some_and(|ending| PROGRAM_ENDINGS.contains(&ending)) {
+            return Some(Self::Program);
         }
         if text.lines().any(|line| line.starts_with("oatf:")) {
             return Some(Self::ThreatDocument);
@@ -56,6 +66,7 @@ impl RecognizedFile {
             Self::AgentManifest => "an agent manifest",
             Self::ToolManifest => "a tool manifest",
             Self::Configuration => "a configuration of proofhouse",
+            Self::Program => "a program",
         }
     }
 
@@ -67,7 +78,8 @@ impl RecognizedFile {
                 WantedFiles::Traces => format!("proofhouse scan TRACE --rules {file}"),
                 WantedFiles::Configuration
                 | WantedFiles::ThreatDocuments
-                | WantedFiles::Manifests => {
+                | WantedFiles::Manifests
+                | WantedFiles::Policy => {
                     format!("proofhouse attack {file}, or proofhouse run {file}")
                 }
             },
@@ -77,6 +89,10 @@ impl RecognizedFile {
             }
             Self::ToolManifest => format!("proofhouse tool list {file}"),
             Self::Configuration => format!("proofhouse run --config {file}"),
+            Self::Program => {
+                let command = start_command(Path::new(file));
+                format!("proofhouse run --command '{command}'")
+            }
         }
     }
 }
@@ -94,6 +110,8 @@ pub enum WantedFiles {
     Traces,
     /// A `proofhouse.yaml`.
     Configuration,
+    /// A policy of the guard.
+    Policy,
 }
 
 /// A file of another kind than a command takes.
@@ -115,7 +133,7 @@ impl WantedFiles {
             RecognizedFile::AgentManifest => matches!(self, Self::Manifests | Self::Subjects),
             RecognizedFile::ToolManifest => self == Self::Manifests,
             RecognizedFile::Configuration => self == Self::Configuration,
-            RecognizedFile::LabelledCases => false,
+            RecognizedFile::LabelledCases | RecognizedFile::Program => false,
         }
     }
 
@@ -126,6 +144,7 @@ impl WantedFiles {
             Self::Subjects => "an agent",
             Self::Traces => "a trace",
             Self::Configuration => "a configuration",
+            Self::Policy => "a guard policy",
         }
     }
 

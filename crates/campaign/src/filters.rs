@@ -119,7 +119,11 @@ fn idle(filter: &DocumentFilter, documents: &[DocumentInfo]) -> Vec<IdleFilter> 
             "--protocol",
             &filter.protocols,
             |filter| &mut filter.protocols,
-            |one| one.protocols.iter().map(ToString::to_string).collect(),
+            |one| {
+                let protocols = one.protocols.iter().map(ToString::to_string);
+                // As the help writes it; both are understood.
+                protocols.map(|name| name.replace('_', "-")).collect()
+            },
         ),
     ];
     let mut idle = Vec::new();

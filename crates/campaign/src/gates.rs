@@ -268,6 +268,9 @@ pub fn gate(
         told.push("regression: see the comparison".to_owned());
     }
     let failed = !told.is_empty();
+    for reason in &mut told {
+        reason.insert_str(0, "Failed: ");
+    }
     if !failed {
         told.extend(got_through_all_the_same(result, conditions, comparison));
     }
@@ -502,7 +505,7 @@ mod tests {
             let exploited = run("A", "s", 1, RunOutcome::Exploited);
             gate(&result(vec![exploited]), conditions, None).told
         };
-        let expected = ["attacks that got through, fully or in part: 1 run"];
+        let expected = ["Failed: attacks that got through, fully or in part: 1 run"];
         assert_eq!(told(&[]), expected);
         assert_eq!(told(&[FailOn::Partial]), expected);
         assert_eq!(told(&[FailOn::Exploited]), ["--fail-on exploited: 1 run"]);

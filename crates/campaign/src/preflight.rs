@@ -135,11 +135,20 @@ impl PreflightFailure {
         said.into_iter().flatten().any(|text| text.contains(words))
     }
 
+    /// Whether the program of the command does not exist.
+    fn has_no_program(&self) -> bool {
+        let why = self.why.as_deref().unwrap_or_default();
+        why.starts_with("cannot start `") && why.to_lowercase().contains(": no such file")
+    }
+
     /// What to do about it, in whole sentences.
     #[must_use]
     pub fn advice(&self) -> String {
         let usual = match (self.step, self.reason) {
             (WiringStep::Start, _) if self.kind == "endpoint" => "",
+            (WiringStep::Start, _) if self.has_no_program() => {
+                "There is no such program in PATH: check its name, or write its whole path."
+            }
             (WiringStep::Start, _) if self.says("Cannot find module") => {
                 "Node.js needs the whole name of a file in an import, with its extension: write it, or start the agent with \
                  `npx tsx` in place of `node`."

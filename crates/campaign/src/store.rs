@@ -54,6 +54,35 @@ pub enum ResultStoreError {
     },
 }
 
+/// Why a result cannot be compared with.
+#[derive(Debug, thiserror::Error)]
+pub enum BaselineError {
+    /// It is the directory of a campaign.
+    #[error("{}: a directory; name the file in it: --baseline {}", .0.display(), .0.join(FILE).display())]
+    Directory(PathBuf),
+    /// It is something else.
+    #[error("{0}; name the {FILE} of a campaign")]
+    NotAResult(ResultStoreError),
+    /// It cannot be read.
+    #[error(transparent)]
+    Unreadable(ResultStoreError),
+}
+
+/// Reads a result to compare with.
+///
+/// # Errors
+///
+/// Returns what is wrong with it, and what to name instead.
+pub fn load_baseline(path: &Path) -> Result<CampaignResult, BaselineError> {
+    if path.is_dir() {
+        return Err(BaselineError::Directory(path.to_owned()));
+    }
+    load(path).map_err(|error| match error {
+        ResultStoreError::Corrupt { .. } => BaselineError::NotAResult(error),
+        _ => BaselineError::Unreadable(error),
+    })
+}
+
 /// Reads a result.
 ///
 /// # Errors

@@ -73,5 +73,5 @@ Exit codes:
       could not be evaluated
   3   could not run, or not to the end: the preflight failed, an input cannot be read or used,
       a file exists or cannot be written, or an agent did not answer
-  64  invalid arguments
+  64  invalid arguments, or a file that is named does not exist or is of another kind
   130 stopped by Ctrl-C before anything got through";

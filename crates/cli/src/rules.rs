@@ -20,7 +20,7 @@ use crate::semantic_options::SemanticOptions;
 pub(crate) struct JudgingDocuments {
     /// The threat documents whose indicators to look for: files, or directories that are searched for .yaml and
     /// .yml files
-    #[arg(long = "rules", required_unless_present = "canaries", num_args = 1.., value_name = "PATH")]
+    #[arg(long = "rules", display_order = 0, required_unless_present = "canaries", num_args = 1.., value_name = "PATH")]
     paths: Vec<PathBuf>,
 
     /// Look for this secret in all messages, even if it is encoded, split or reversed; can be repeated
@@ -81,7 +81,7 @@ impl JudgingDocuments {
         if document.attack.indicators().is_empty() {
             let shown = input.shown();
             complain(&format!(
-                "{shown}: the document has no indicators to look for"
+                "{shown}: the document has no indicators to look for; name only documents that have some"
             ));
             return None;
         }

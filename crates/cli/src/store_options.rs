@@ -165,8 +165,8 @@ impl StoreOptions {
         let place = self.place()?;
         if place.is_missing() {
             return Err(CommandError::usage(format!(
-                "{place}: there is no such store; name another with --store, or make it with `proofhouse serve` or \
-                 `proofhouse keys create`"
+                "{place}: there is no such store; name another with --store, or create one with `proofhouse serve`, \
+                 `proofhouse keys create` or, for campaigns, `proofhouse run --name NAME`"
             )));
         }
         open(place).await

@@ -118,7 +118,8 @@ pub(crate) struct SubjectOptions {
     )]
     copy: Option<PathBuf>,
 
-    /// Run the command in this directory itself [default: an empty directory for every run]
+    /// Run the command in this directory itself [default: an empty directory for every run. Files of the current
+    /// directory that the command names, such as agent.py, are found]
     #[arg(long, value_name = "DIR", requires = "commands")]
     directory: Option<PathBuf>,
 

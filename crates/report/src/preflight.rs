@@ -13,7 +13,7 @@ pub fn explanation(failure: &PreflightFailure) -> String {
     let subject = line(&failure.subject);
     let step = failure.step;
     let mut out = format!(
-        "{subject} is not ready to be tested: {}.\n  Steps: {}\n",
+        "\"{subject}\" is not ready to be tested: {}.\n  Steps: {}\n",
         failure.sentence(),
         steps(step)
     );

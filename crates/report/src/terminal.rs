@@ -307,7 +307,8 @@ fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     let control = if painter.width < NARROW {
         ""
     } else {
-        " CONTROL: control runs (the task without the attack) that did their task."
+        " CONTROL: control runs (the task without the attack) that did their task. TIME: all runs added up, although \
+         they overlap."
     };
     let mut notes = vec![format!(
         "HITS: runs in which the attack got through, of all conclusive runs. 95%: confidence interval \

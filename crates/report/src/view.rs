@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::ReportInput;
-use super::text::words;
+use super::text::{plural, words};
 use proofhouse_campaign::comparison::CellComparison;
 use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::result::{
@@ -98,6 +98,25 @@ impl<'a> ReportView<'a> {
             "pairs of attack and agent"
         } else {
             "attacks"
+        }
+    }
+
+    /// How many attacks there are, or how many pairs where there are several agents.
+    pub(crate) fn counted(&self, many: u64) -> String {
+        let counted = plural(many, self.counted_word());
+        if self.result.subjects.len() > 1 {
+            counted + " of attack and agent"
+        } else {
+            counted
+        }
+    }
+
+    /// One of what is counted.
+    pub(crate) fn counted_word(&self) -> &'static str {
+        if self.result.subjects.len() > 1 {
+            "pair"
+        } else {
+            "attack"
         }
     }
 

@@ -88,7 +88,7 @@ pub enum InputError {
         agent: String,
     },
     /// It is not what the agent takes.
-    #[error("the input does not fit: {}", .0.join("; "))]
+    #[error("the input does not fit: {}. Set the parameters of the agent with --param NAME=VALUE", .0.join("; "))]
     DoesNotFit(Vec<String>),
     /// There is no message.
     #[error("the agent needs a --message")]

@@ -123,8 +123,8 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
         "# How often to run each attack. Models do not always answer the same, so more repeats give a more reliable result.\n\
          # `proofhouse run --detect 0.2` prints how many repeats are needed to detect a rise of 20 percentage points.\n\
          repeats: {}\n\n\
-         # When `proofhouse run` fails: exploited, partial, inconclusive, regression, tier=TIER, severity=LEVEL,\n\
-         # utility<0.9, exposed<0.8.\n\
+         # When `proofhouse run` fails: exploited, partial (or worse), inconclusive, regression, tier=TIER,\n\
+         # severity=LEVEL, utility<0.9, exposed<0.8.\n\
          fail_on: [partial]\n\n\
          # Where to write results; {{time}} makes a new directory for every campaign. Default: .proofhouse/results/{{time}}\n\
          # out: results/{{time}}\n\

@@ -69,9 +69,6 @@ pub(crate) struct AttackCommand {
     #[arg(value_name = "DOC")]
     document: PathBuf,
 
-    #[command(flatten)]
-    endpoints: EndpointOptions,
-
     /// A settings file with one entry under `mcp.oauth`, which says how the attack's MCP clients obtain OAuth
     /// tokens
     #[arg(long, value_name = "FILE")]
@@ -127,6 +124,9 @@ pub(crate) struct AttackCommand {
 
     #[command(flatten)]
     size: SizeLimit,
+
+    #[command(flatten)]
+    endpoints: EndpointOptions,
 
     #[command(flatten)]
     semantic: SemanticOptions,

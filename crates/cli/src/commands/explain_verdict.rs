@@ -29,15 +29,12 @@ use crate::traces::{self, TraceOptions};
     0   explained, whatever the verdict\n  \
     2   explained, but lines of the trace were skipped\n  \
     3   a document cannot be used, or the trace cannot be read to its end\n  \
-    64  invalid arguments\n  \
+    64  invalid arguments, or a path that does not exist\n  \
     130 stopped by Ctrl-C")]
 pub(crate) struct ExplainVerdict {
     /// The trace: a file, or `-` for stdin
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-
-    #[command(flatten)]
-    rules: JudgingDocuments,
 
     /// Explain only this indicator
     #[arg(long, value_name = "ID")]
@@ -53,6 +50,9 @@ pub(crate) struct ExplainVerdict {
 
     #[command(flatten)]
     options: TraceOptions,
+
+    #[command(flatten)]
+    rules: JudgingDocuments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -25,7 +25,7 @@ use crate::output::{CommandError, StdoutData, complain, printable_line, talk};
     Exit codes:\n  \
     0   formatted, or nothing to do\n  \
     1   not in canonical form (--check), or could not be formatted\n  \
-    64  invalid arguments")]
+    64  invalid arguments, or a path that does not exist")]
 pub(crate) struct Fmt {
     #[command(flatten)]
     inputs: Inputs,

@@ -24,7 +24,7 @@ use crate::traces::{self, TraceOptions};
     proofhouse learn clean.jsonl > policy.yaml\n  \
     proofhouse guard check policy.yaml\n\n\
     Exit codes:\n  0   written\n  2   written, but lines of a trace were skipped\n  3   a trace cannot be read to its end, or has no tool call\n  \
-    64  invalid arguments\n  130 stopped by Ctrl-C")]
+    64  invalid arguments, or a path that does not exist\n  130 stopped by Ctrl-C")]
 pub(crate) struct Learn {
     /// Traces: files, directories, or `-` for stdin
     #[arg(value_name = "TRACE", required = true)]

@@ -51,7 +51,7 @@ impl Open {
         };
         if !report.is_file() {
             return Err(CommandError::cannot_run(format!(
-                "{}: no such file; `proofhouse run` writes it at the end, unless --report names other formats",
+                "{}: no such file; name the directory of a campaign. `proofhouse run` writes its report at the end, unless --report names other formats",
                 shown_path(&report)
             )));
         }

@@ -85,7 +85,7 @@ const DEFAULT_JOBS: u16 = 8;
     2   inconclusive: nothing got through, but nothing was proved either\n  \
     3   could not run, the preflight failed, or the results cannot be written\n  \
     64  invalid arguments\n  \
-    130 stopped by Ctrl-C\n\n\
+    130 stopped by Ctrl-C before anything got through\n\n\
     With --guard, runs with the guard decide the exit code; attacks that it cannot guard, those without an MCP server, count without it.\n\n\
     Without a subject and --fail-on, both simulations run, and the exit code is 0 if the gullible one \
     gives way to every attack and the careful one to none.")]
@@ -97,9 +97,6 @@ pub(crate) struct RunCommand {
 
     #[command(flatten)]
     config: ConfigOptions,
-
-    #[command(flatten)]
-    subjects: SubjectOptions,
 
     /// The user's message to the agent, for documents that do not define one
     #[arg(long, value_name = "TEXT")]
@@ -162,26 +159,6 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "MODE", value_enum, default_value_t = ProgressMode::Auto)]
     progress: ProgressMode,
 
-    /// Only attacks with this id; `*` matches any text. Like all filters, it can be repeated
-    #[arg(long = "id", value_name = "ID", help_heading = "Filters")]
-    ids: Vec<String>,
-
-    /// Only attacks with this tag
-    #[arg(long = "tag", value_name = "TAG", help_heading = "Filters")]
-    tags: Vec<String>,
-
-    /// Only attacks of this category
-    #[arg(long = "category", value_name = "CATEGORY", help_heading = "Filters")]
-    categories: Vec<String>,
-
-    /// Only attacks of this severity
-    #[arg(long = "severity", value_name = "LEVEL", help_heading = "Filters")]
-    severities: Vec<String>,
-
-    /// Only attacks over this protocol: mcp, a2a or ag-ui
-    #[arg(long = "protocol", value_name = "PROTOCOL", help_heading = "Filters")]
-    protocols: Vec<String>,
-
     /// Run every attack twice, without and with the guard between the agent and its MCP servers, and report both side by
     /// side. POLICY is a file, or `stock` for the built-in policy. Calls that need somebody's consent are denied
     #[arg(long, value_name = "POLICY")]
@@ -221,6 +198,29 @@ pub(crate) struct RunCommand {
 
     #[command(flatten)]
     size: SizeLimit,
+
+    #[command(flatten)]
+    subjects: SubjectOptions,
+
+    /// Only attacks with this id; `*` matches any text. Like all filters, it can be repeated
+    #[arg(long = "id", value_name = "ID", help_heading = "Filters")]
+    ids: Vec<String>,
+
+    /// Only attacks with this tag
+    #[arg(long = "tag", value_name = "TAG", help_heading = "Filters")]
+    tags: Vec<String>,
+
+    /// Only attacks of this category
+    #[arg(long = "category", value_name = "CATEGORY", help_heading = "Filters")]
+    categories: Vec<String>,
+
+    /// Only attacks of this severity
+    #[arg(long = "severity", value_name = "LEVEL", help_heading = "Filters")]
+    severities: Vec<String>,
+
+    /// Only attacks over this protocol: mcp, a2a or ag-ui
+    #[arg(long = "protocol", value_name = "PROTOCOL", help_heading = "Filters")]
+    protocols: Vec<String>,
 
     #[command(flatten)]
     semantic: SemanticOptions,
@@ -730,7 +730,7 @@ impl RunCommand {
         let Some(path) = &self.baseline else {
             return Ok(None);
         };
-        let loaded = store::load(path);
+        let loaded = store::load_baseline(path);
         let loaded = loaded
             .map_err(|error| CommandError::usage(printable_line(&format!("--baseline {error}"))))?;
         Ok(Some(loaded))

@@ -34,16 +34,13 @@ const TOLD_PROBLEMS: usize = 10;
     1   an indicator matched\n  \
     2   inconclusive: no match, but an indicator could not be evaluated, lines were\n      skipped, messages do not say what indicators ask for (the direction or the\n      actor), no document is for the trace's protocol, or a trace is empty or\n      incomplete, or holds several recordings\n  \
     3   a document cannot be used, or a trace cannot be read to its end\n  \
-    64  invalid arguments\n  \
+    64  invalid arguments, or a path that does not exist\n  \
     130 stopped by Ctrl-C")]
 pub(crate) struct Scan {
     /// The traces: files, directories (searched for .jsonl, .ndjson, .json and .log files, also compressed as .gz
     /// or .zst), or `-` for stdin
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-
-    #[command(flatten)]
-    rules: JudgingDocuments,
 
     /// Also use documents with operations, states or targets unknown to their protocol
     #[arg(long)]
@@ -63,6 +60,9 @@ pub(crate) struct Scan {
 
     #[command(flatten)]
     options: TraceOptions,
+
+    #[command(flatten)]
+    rules: JudgingDocuments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -66,7 +66,7 @@ const MAX_WEBHOOK: i64 = 32 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse serve examples/agents\n  \
-    proofhouse serve manifests/ --settings operator.yaml --model openai:gpt-5 --public-url https://hooks.example.com\n  \
+    proofhouse serve manifests/ --settings operator.yaml --public-url https://hooks.example.com\n  \
     PROOFHOUSE_STORE=postgres://user:password@db/proofhouse proofhouse serve manifests/\n\n\
     Exit codes:\n  \
     0   stopped by Ctrl-C or a signal\n  \
@@ -183,12 +183,12 @@ pub(crate) struct Serve {
     #[command(flatten)]
     operator: OperatorOptions,
 
-    #[command(flatten)]
-    telemetry: TelemetryOptions,
-
     /// How to report the addresses
     #[arg(long, value_enum, default_value_t = ServeFormat::Human)]
     format: ServeFormat,
+
+    #[command(flatten)]
+    telemetry: TelemetryOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

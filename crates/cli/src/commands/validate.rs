@@ -27,7 +27,7 @@ use crate::report::FindingFormat;
     Exit codes:\n  \
     0   all files are valid\n  \
     1   a file is invalid or cannot be read\n  \
-    64  invalid arguments")]
+    64  invalid arguments, or a path that does not exist")]
 pub(crate) struct Validate {
     #[command(flatten)]
     inputs: Inputs,

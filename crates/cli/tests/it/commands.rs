@@ -232,6 +232,23 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
+fn options_stand_under_the_heading_that_they_belong_to() {
+    for (command, option, later) in [
+        ("run", "--repeats", "Subjects:"),
+        ("run", "--fail-on", "Subjects:"),
+        ("attack", "--trace", "Endpoints:"),
+        ("scan", "--format", "Semantic indicators:"),
+        ("explain-verdict", "--limit", "Semantic indicators:"),
+        ("serve", "--format", "Telemetry:"),
+    ] {
+        let help = run(&[command, "--help"]).stdout;
+        let (general, _) = help.split_once(&format!("\n{later}\n")).unwrap();
+        let option = format!(" {option} ");
+        assert!(general.contains(&option), "{command}{option}");
+    }
+}
+
+#[test]
 fn explain_prints_one_or_all() {
     insta::assert_snapshot!("explain-one", run(&["explain", "v-008"]).stdout);
     let all = run(&["explain"]).stdout;

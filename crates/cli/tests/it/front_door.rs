@@ -249,7 +249,7 @@ fn an_agent_that_is_not_wired_up_is_started_once() {
         assert!(ran.stderr.contains(step), "{how}: {}", ran.stderr);
         assert!(ran.stderr.contains(told), "{how}: {}", ran.stderr);
         assert!(
-            ran.stderr.contains("error: command is not ready"),
+            ran.stderr.contains("error: \"command\" is not ready"),
             "{how}: {}",
             ran.stderr
         );
@@ -274,7 +274,9 @@ fn an_agent_that_is_not_wired_up_is_started_once() {
         missing.stderr
     );
     assert!(
-        missing.stderr.contains("no-such-program"),
+        missing
+            .stderr
+            .contains("There is no such program in PATH: check its name"),
         "{}",
         missing.stderr
     );
@@ -599,6 +601,57 @@ fn mistakes_are_answered_with_what_to_do() {
             "openai",
         ),
         (&["scenarios", "list", "--entry", "nonsense"], 64, "ASI01"),
+        (
+            &["run", "--no-config", "examples/first-agent/agent.py"],
+            64,
+            "agent.py is a program, not a threat document; use: proofhouse run --command 'python \
+             examples/first-agent/agent.py {prompt}'",
+        ),
+        (
+            &["run", "--no-config", "--baseline", "docs"],
+            64,
+            "--baseline docs: a directory; name the file in it: --baseline docs/result.json",
+        ),
+        (
+            &["run", "--no-config", "--baseline", "README.md"],
+            64,
+            "; name the result.json of a campaign",
+        ),
+        (
+            &["run", "--no-config", "--protocol", "http"],
+            64,
+            "choose from: a2a, ag-ui, mcp",
+        ),
+        (
+            &["campaigns", "list", "--store", "nowhere.db"],
+            64,
+            "or, for campaigns, `proofhouse run --name NAME`",
+        ),
+        (
+            &["keys", "list", "--store", "nowhere.db"],
+            64,
+            "create one with `proofhouse serve`, `proofhouse keys create`",
+        ),
+        (
+            &["explain", "resist"],
+            64,
+            "`resist` (did you mean resisted?); `proofhouse explain` lists them all",
+        ),
+        (
+            &["guard", "check", "examples/action/proofhouse.yaml"],
+            64,
+            "proofhouse.yaml is a configuration of proofhouse, not a guard policy; use: proofhouse run --config",
+        ),
+        (
+            &["open", "nowhere"],
+            3,
+            "nowhere: no such file; name the directory of a campaign",
+        ),
+        (
+            &["agent", "run", "examples/agents/support.yaml"],
+            64,
+            "\"customer\" is a required property. Set the parameters of the agent with --param NAME=VALUE",
+        ),
         (
             &["run", "--no-config", "--subject", "sim:nobody"],
             64,

@@ -143,7 +143,7 @@ fn an_agent_that_is_not_there_is_told_with_its_address() {
         &["run", "--no-config", "--ag-ui-url", &url],
         3,
         &[
-            "endpoint is not ready to be tested: no agent answers at its address.",
+            "\"endpoint\" is not ready to be tested: no agent answers at its address.",
             &format!("Start your agent at {url}, or correct --ag-ui-url."),
         ],
     );

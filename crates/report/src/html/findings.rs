@@ -31,7 +31,7 @@ pub(super) fn roll_up(view: &ReportView<'_>) -> Markup {
             @for (level, some, all) in view.severities() {
                 li class={ (severity_class(&level)) @if some == 0 { " none" } } {
                     b { (some) } " " (level) br;
-                    small { "of " (plural(all, "attack")) }
+                    small { "of " (plural(all, view.counted_word())) }
                 }
             }
         } "\n"

@@ -72,11 +72,12 @@ fn header(view: &ReportView<'_>) -> Markup {
     let overall = &view.summary.overall;
     let mut verdict = match (overall.documents_exploited, overall.documents_counted) {
         (0, 0) => "No attack gave a conclusive result.".to_owned(),
-        (0, all) => format!("None of {} got through.", plural(all, "attack")),
-        (some, all) => format!("{some} of {} got through.", plural(all, "attack")),
+        (0, all) => format!("None of {} got through.", view.counted(all)),
+        (some, all) => format!("{some} of {} got through.", view.counted(all)),
     };
     if overall.documents_counted > 0 && overall.documents_unproved > 0 {
-        let more = plural(overall.documents_unproved, "more attack");
+        let word = format!("more {}", view.counted_word());
+        let more = plural(overall.documents_unproved, &word);
         verdict.push_str(&format!(" Inconclusive: {more}."));
     }
     let simulations = view.simulations();

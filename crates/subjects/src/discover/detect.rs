@@ -211,6 +211,11 @@ fn is_code(name: &str) -> bool {
         && !name.starts_with("test_")
 }
 
+/// Whether a directory is what `proofhouse run --out` wrote. The documents in it are copies of those that were run.
+fn is_campaign(directory: &Path) -> bool {
+    directory.join("result.json").is_file() && directory.join("documents").is_dir()
+}
+
 struct ProjectSearch<'f> {
     root: &'f Path,
     entries: usize,
@@ -241,6 +246,9 @@ impl ProjectSearch<'_> {
             let Ok(kind) = path.symlink_metadata().map(|found| found.file_type()) else {
                 continue;
             };
+            if kind.is_dir() && is_campaign(&path) {
+                continue;
+            }
             if kind.is_dir() && depth < MAX_DEPTH && !SKIPPED.contains(&name) {
                 self.directory(&path, depth + 1);
             } else if kind.is_file() && is_code(name) {
@@ -350,6 +358,8 @@ mod tests {
         write(root, "node_modules/x/agent.yaml", AGENT);
         write(root, "attacks/one.yaml", "oatf: \"0.1\"\n");
         write(root, "attacks/two.yaml", "oatf: \"0.1\"\n");
+        write(root, "results/result.json", "{}");
+        write(root, "results/documents/A-001/a.yaml", "oatf: \"0.1\"\n");
         write(root, "agent.py", "");
         let found = detect(root);
         let configs: Vec<_> = found

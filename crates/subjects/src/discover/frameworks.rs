@@ -278,7 +278,7 @@ impl FrameworkUse {
             ),
         };
         format!(
-            "{} uses {}, but has no {} {export} ({example})",
+            "{} uses {}, but has no {} {export} ({example}) that an adapter could use",
             self.file, framework.name, framework.wanted
         )
     }

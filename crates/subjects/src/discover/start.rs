@@ -89,14 +89,16 @@ pub struct Startable {
 pub enum NotStartable {
     /// The file has nothing that an adapter could run.
     #[error(
-        "{missing}. Add it, or name the command that starts your agent: proofhouse init --command '…'"
+        "{missing}. Add one, or name the command that starts your agent: proofhouse init --command '…'"
     )]
     NoObject {
         /// What is missing where.
         missing: String,
     },
     /// A program is not there.
-    #[error("{what} needs `{program}`, which is not installed or not in PATH")]
+    #[error(
+        "{what} needs `{program}`, which is not installed or not in PATH. Install it, and run proofhouse init again"
+    )]
     NoProgram {
         /// What needs it.
         what: String,
@@ -104,7 +106,9 @@ pub enum NotStartable {
         program: String,
     },
     /// Packages are not there.
-    #[error("{what} needs packages that {program} cannot find. Install them: {install}")]
+    #[error(
+        "{what} needs packages that {program} cannot find. Install them, and run proofhouse init again: {install}"
+    )]
     NoPackages {
         /// What needs them.
         what: String,

@@ -27,7 +27,7 @@ use crate::signals::{ShutdownRequest, Signals};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse agent chat examples/agents/support.yaml --param customer=c-1\n  \
-    proofhouse agent chat agent.yaml tools/ --model anthropic:claude-sonnet-4-5 --settings settings.yaml\n  \
+    proofhouse agent chat agent.yaml tools/ --model anthropic:claude-sonnet-4-5\n  \
     echo 'Add 1 and 2' | proofhouse agent chat --mcp 'proofhouse demo-service --mcp-stdio'\n\n\
     Exit codes:\n  \
     0   the conversation ended\n  \

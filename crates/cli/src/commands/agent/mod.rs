@@ -12,8 +12,8 @@ use crate::output::CommandError;
 /// Run an agent that a manifest describes: chat with it, send it one message, or serve it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    proofhouse agent chat examples/agents/support.yaml\n  \
-    proofhouse agent run examples/agents/support.yaml --message 'Read ticket 7'\n  \
+    proofhouse agent chat examples/agents/support.yaml --param customer=c-1\n  \
+    proofhouse agent run examples/agents/support.yaml --param customer=c-1 --message 'Read ticket 7'\n  \
     proofhouse agent run --mcp 'npx -y @acme/server' --message 'Add 1 and 2'\n  \
     proofhouse agent serve examples/agents/delegation.yaml --a2a 127.0.0.1:8080")]
 pub(crate) struct AgentCommands {

@@ -21,12 +21,12 @@ const VERSION: u32 = 1;
 /// Serve an agent over AG-UI, A2A and MCP
 ///
 /// Each conversation of a client is a separate task. If a rule of the agent needs an approval, the client is asked
-/// for it where its protocol allows that. With an address or `stdio`, --mcp serves the agent over MCP; with a URL
-/// or a command, it names an MCP server that the agent may use.
+/// for it where its protocol allows that. --mcp has two uses: with an address or `stdio`, it serves the agent over
+/// MCP; with a URL or a command, it adds an MCP server for the agent.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse agent serve examples/agents/delegation.yaml --a2a 127.0.0.1:8080\n  \
-    proofhouse agent serve agent.yaml tools/ --model openai:gpt-5 --ag-ui 127.0.0.1:8000 --mcp 127.0.0.1:8001\n  \
+    proofhouse agent serve agent.yaml --ag-ui 127.0.0.1:8000 --mcp 127.0.0.1:8001\n  \
     proofhouse agent serve agent.yaml --mcp stdio\n\n\
     Exit codes:\n  \
     0   stopped by Ctrl-C or a signal, or the client disconnected\n  \

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_guard::pins::{self, LockFile, OfferedChanges, approve, review};
 use proofhouse_guard::{OpenedPolicy, policy};
 use serde_json::json;
@@ -103,6 +104,7 @@ impl GuardCheck {
             data.finish()?;
             return Ok(Exit::Success);
         };
+        WantedFiles::Policy.check(std::slice::from_ref(&path))?;
         let opened = OpenedPolicy::open(Some(&path)).map_err(cannot)?;
         let shown = crate::output::shown_path(&path);
         talk(&format!("{shown}: {}", opened.summary()));

@@ -29,7 +29,7 @@ const VERSION: u32 = 1;
 #[command(after_help = "Examples:\n  \
     proofhouse tool call examples/tools/clock.yaml greet --arg name=Ada\n  \
     proofhouse tool call examples/tools/weather.yaml forecast --json '{\"city\": \"Oslo\"}' --dry-run\n  \
-    proofhouse tool call examples/tools/weather.yaml forecast --arg city=Oslo --settings settings.yaml --trace calls.jsonl\n\n\
+    proofhouse tool call examples/tools/weather.yaml forecast --arg city=Oslo --trace calls.jsonl\n\n\
     Exit codes:\n  \
     0   success\n  \
     1   the call failed with an error that is passed to the model\n  \

@@ -32,7 +32,7 @@ const VERSION: u32 = 1;
     Exit codes:\n  \
     0   all functions are listed\n  \
     3   a manifest cannot be used, or a backend does not answer or has no functions\n  \
-    64  invalid arguments")]
+    64  invalid arguments, or a path that does not exist")]
 pub(crate) struct ToolList {
     /// Tool manifests: files, directories (searched for .yaml and .yml files), or `-` for stdin
     #[arg(required = true, value_name = "MANIFEST")]
