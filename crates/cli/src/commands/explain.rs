@@ -104,8 +104,6 @@ impl ExplainedWord {
 
 fn unknown(code: &str) -> String {
     let near = proofhouse_oatf::did_you_mean(code, all().map(|one| one.code));
-    let hint = near
-        .map(|near| format!(" (did you mean {near}?)"))
-        .unwrap_or_default();
+    let hint = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
     format!("there is no code `{code}`{hint}; `proofhouse explain` lists them all")
 }

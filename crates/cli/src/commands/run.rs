@@ -730,8 +730,7 @@ impl RunCommand {
         let Some(path) = &self.baseline else {
             return Ok(None);
         };
-        let loaded = store::load_baseline(path);
-        let loaded = loaded
+        let loaded = store::load_baseline(path)
             .map_err(|error| CommandError::usage(printable_line(&format!("--baseline {error}"))))?;
         Ok(Some(loaded))
     }
