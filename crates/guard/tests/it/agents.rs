@@ -62,8 +62,11 @@ impl Tried {
     }
 }
 
+/// Makes a message with an id and a text.
+type MakeMessage = fn(u64, &str) -> Value;
+
 /// Sending a text, and a task with a text as its artifact, as each generation writes them.
-fn generations() -> [(fn(u64, &str) -> Value, fn(u64, &str) -> Value); 2] {
+fn generations() -> [(MakeMessage, MakeMessage); 2] {
     [
         (
             |id, text| {
