@@ -108,6 +108,7 @@ impl InPlace {
         })?;
         // Where both names were of one file already, renaming does nothing.
         let _ = std::fs::remove_file(&self.backup);
+        unlock(&original);
         Ok(true)
     }
 
@@ -136,7 +137,7 @@ impl InPlace {
             backup: self.backup.clone(),
             original: bytes,
             written: text.as_bytes().to_vec(),
-            _lock: original,
+            lock: original,
             is_back: false,
         };
         // From here on, dropping it puts everything back.
@@ -165,6 +166,13 @@ fn lock(original: &File) -> Result<(), InPlaceError> {
     }
 }
 
+/// Gives the lock of an original back. Closing the file is not enough: a process that is just being started holds it, too, until
+/// it becomes another program.
+fn unlock(original: &File) {
+    // Where there are no locks, there is nothing to give back.
+    let _ = original.unlock();
+}
+
 /// A file that is something else now. Dropping it puts the original back.
 #[derive(Debug)]
 pub(crate) struct Placed {
@@ -173,7 +181,7 @@ pub(crate) struct Placed {
     /// Should the subject lay hands on the backup.
     original: Vec<u8>,
     written: Vec<u8>,
-    _lock: File,
+    lock: File,
     is_back: bool,
 }
 
@@ -223,6 +231,7 @@ impl Placed {
 impl Drop for Placed {
     fn drop(&mut self) {
         self.put_back();
+        unlock(&self.lock);
     }
 }
 
