@@ -13,7 +13,6 @@ mod generation_options;
 mod input;
 mod interrupt;
 mod kubernetes_options;
-mod listen_address;
 mod live;
 mod notices;
 mod output;

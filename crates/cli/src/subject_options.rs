@@ -22,10 +22,10 @@ use proofhouse_subjects::{
 
 use crate::environment::environment;
 use crate::input::parse_size;
-use crate::listen_address::listen_address;
 use crate::notices;
 use crate::output::{CommandError, printable_line};
 use crate::tools::arguments::pair;
+use proofhouse_wire::listen_address;
 
 /// What a command serves once it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -35,6 +35,21 @@ pub struct ProxySettings {
 }
 
 impl ProxySettings {
+    /// What the usual variables say, in upper or lower case.
+    #[must_use]
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let value = |name: &str| {
+            let set = variable(name).or_else(|| variable(&name.to_ascii_lowercase()));
+            set.unwrap_or_default()
+        };
+        Self {
+            http: value("HTTP_PROXY"),
+            https: value("HTTPS_PROXY"),
+            all: value("ALL_PROXY"),
+            except: value("NO_PROXY"),
+        }
+    }
+
     pub(crate) fn matcher(&self) -> Matcher {
         // `*.example.com` is how some write `.example.com`, which is what the matcher knows.
         let except: Vec<_> = self.except.split(',').map(str::trim).collect();
@@ -164,6 +179,20 @@ pub fn is_this_machine(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_cases_are_read() {
+        let settings = ProxySettings::from_variables(|name| match name {
+            "HTTPS_PROXY" => Some("http://upper.example".to_owned()),
+            "https_proxy" | "all_proxy" => Some("http://lower.example".to_owned()),
+            "NO_PROXY" => Some("inside.example".to_owned()),
+            _ => None,
+        });
+        assert_eq!(settings.https, "http://upper.example");
+        assert_eq!(settings.all, "http://lower.example");
+        assert_eq!(settings.http, "");
+        assert_eq!(settings.except, "inside.example");
+    }
 
     fn proxy(settings: &ProxySettings, url: &str) -> Option<String> {
         let found = intercept(&settings.matcher(), &url.parse().unwrap());

@@ -8,12 +8,11 @@ use clap::Args;
 use proofhouse_campaign::config::positive_duration;
 use proofhouse_sim::service::{DemoApi, serve_stdio};
 use proofhouse_wire::server::BoundServer;
-use proofhouse_wire::{CancellationToken, WireLimits};
+use proofhouse_wire::{CancellationToken, WireLimits, listen_address};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, BufReader};
 
 use crate::exit_code::Exit;
-use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, talk};
 use crate::tools::work::until_interrupted;
 

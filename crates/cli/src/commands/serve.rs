@@ -27,7 +27,7 @@ use proofhouse_subjects::operator::Operator;
 use proofhouse_tools::operator::SignInConfig;
 use proofhouse_wire::files::FileInput;
 use proofhouse_wire::sync::{lock, read, write};
-use proofhouse_wire::{CancellationToken, allow_open_files, write_files};
+use proofhouse_wire::{CancellationToken, allow_open_files, listen_address, write_files};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -35,7 +35,6 @@ use super::audit::signing_key;
 use crate::agents::models::ModelArgs;
 use crate::environment::environment;
 use crate::exit_code::Exit;
-use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::proxies;
 use crate::retention_options::RetentionOptions;

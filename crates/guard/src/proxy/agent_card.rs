@@ -7,6 +7,8 @@ use proofhouse_protocol::a2a::card::JSON_RPC;
 use proofhouse_wire::{Url, is_this_machine};
 use serde_json::Value;
 
+use crate::pins::LockFileError;
+
 /// How many addresses of an agent are known.
 const MAX_PLACES: usize = 16;
 
@@ -21,6 +23,23 @@ pub(super) enum CardProblem {
         "the card names no JSON-RPC at the guarded address; give the address that it names with --url"
     )]
     NoWay,
+}
+
+/// Why a client gets no card.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CardRefusal {
+    /// It is no JSON.
+    #[error("the card cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// The lock cannot be used.
+    #[error(transparent)]
+    Lock(#[from] LockFileError),
+    /// The policy withholds it.
+    #[error("{0}")]
+    Withheld(String),
+    /// It cannot be rewritten.
+    #[error(transparent)]
+    Problem(#[from] CardProblem),
 }
 
 /// Where an agent is reached through the guard.

@@ -17,7 +17,7 @@ use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, Url, origin};
 use serde_json::Value;
 
-use super::agent_card::AgentPlaces;
+use super::agent_card::{AgentPlaces, CardRefusal};
 use super::asker::PersonAsker;
 use super::events::{RawEvent, RawEvents};
 use super::sign_in::{SignIn, whole};
@@ -412,7 +412,7 @@ impl HttpProxy {
         };
         let judged = match self.with_extended_card(&exchange, judged) {
             Ok(judged) => judged,
-            Err(why) => return unanswerable(&exchange, &why),
+            Err(refusal) => return unanswerable(&exchange, &refusal.to_string()),
         };
         exchange.with(|session| session.exchange_ended(exchange.number));
         reply.with_body(ReplyBody::Whole(judged))
@@ -493,7 +493,7 @@ impl HttpProxy {
         }
         match self.judged_card(&request, agent, &body) {
             Ok(card) => reply.with_body(ReplyBody::Whole(card.to_string().into())),
-            Err(reason) => refused(StatusCode::BAD_GATEWAY, &reason),
+            Err(refusal) => refused(StatusCode::BAD_GATEWAY, &refusal.to_string()),
         }
     }
 
@@ -502,24 +502,25 @@ impl HttpProxy {
         request: &Request,
         agent: &AgentPlaces,
         body: &[u8],
-    ) -> Result<Value, String> {
-        let card: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-        let session = self
-            .session_of(request)
-            .map_err(|error| error.to_string())?;
+    ) -> Result<Value, CardRefusal> {
+        let card: Value = serde_json::from_slice(body)?;
+        let session = self.session_of(request)?;
         let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-        let withheld = session.judge_card(&card);
-        if let Some(reason) = withheld.map_err(|error| error.to_string())? {
-            return Err(reason);
+        if let Some(reason) = session.judge_card(&card)? {
+            return Err(CardRefusal::Withheld(reason));
         }
         agent.rewrite(card).map_err(|problem| {
             session.refused(&problem.to_string());
-            problem.to_string()
+            problem.into()
         })
     }
 
     /// The answer to a request for the card of those who are known: as the card that everybody gets.
-    fn with_extended_card(&self, exchange: &HttpExchange, body: Bytes) -> Result<Bytes, String> {
+    fn with_extended_card(
+        &self,
+        exchange: &HttpExchange,
+        body: Bytes,
+    ) -> Result<Bytes, CardRefusal> {
         let Some(agent) = &self.agent else {
             return Ok(body);
         };
@@ -531,13 +532,12 @@ impl HttpProxy {
         if memchr::memmem::find(&body, b"\"skills\"").is_none() {
             return Ok(body);
         }
-        let mut answer: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let mut answer: Value = serde_json::from_slice(&body)?;
         let Some(card) = answer.get_mut("result").filter(|result| is_card(result)) else {
             return Ok(body);
         };
-        *card = agent.rewrite(card.take()).map_err(|problem| {
+        *card = agent.rewrite(card.take()).inspect_err(|problem| {
             exchange.with(|session| session.refused(&problem.to_string()));
-            problem.to_string()
         })?;
         Ok(rpc::to_text(&answer).into())
     }

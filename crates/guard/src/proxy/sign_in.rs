@@ -397,16 +397,16 @@ impl SignIn {
 
     /// A form or a query with the address of the server in place of the guard's. Everything else stays as it is written.
     fn for_them(&self, form: &str) -> String {
-        Form(form).with(RESOURCE, |resource| {
+        FormText(form).with(RESOURCE, |resource| {
             swapped(resource, &self.own, &self.theirs)
         })
     }
 }
 
 /// A form or a query, as it is written.
-pub(super) struct Form<'f>(pub(super) &'f str);
+pub(super) struct FormText<'f>(pub(super) &'f str);
 
-impl Form<'_> {
+impl FormText<'_> {
     /// The first value of a key.
     pub(super) fn value(&self, key: &str) -> Option<String> {
         let mut pairs = self.0.split('&').filter_map(pair);

@@ -12,7 +12,7 @@ use proofhouse_wire::server::Reply;
 use proofhouse_wire::{StatusCode, Url, is_this_machine};
 use serde_json::Value;
 
-use super::sign_in::{Form, SIGN_IN};
+use super::sign_in::{FormText, SIGN_IN};
 
 /// The parameters of a form that the way back is about.
 const REDIRECT: &str = "redirect_uri";
@@ -81,14 +81,14 @@ impl WaysBack {
         theirs: &str,
         ours: &str,
     ) -> String {
-        let redirect = Form(form).value(REDIRECT);
+        let redirect = FormText(form).value(REDIRECT);
         let Some(client) = redirect.and_then(|text| Url::parse(&text).ok()) else {
             return form.to_owned();
         };
         let Some(through) = self.through(&client, number) else {
             return form.to_owned();
         };
-        if let Some(state) = Form(form).value(STATE) {
+        if let Some(state) = FormText(form).value(STATE) {
             let travellers = self.travellers.lock();
             let mut travellers = travellers.unwrap_or_else(PoisonError::into_inner);
             travellers.retain(|known| known.state != state);
@@ -103,18 +103,18 @@ impl WaysBack {
                 ours: ours.to_owned(),
             });
         }
-        Form(form).with(REDIRECT, |_| Some(through.to_string()))
+        FormText(form).with(REDIRECT, |_| Some(through.to_string()))
     }
 
     /// Sends somebody who came back on to the client, once; nothing where nobody is expected.
     pub(super) fn arrived(&self, path: &str, query: &str) -> Option<Reply> {
-        let state = Form(query).value(STATE)?;
+        let state = FormText(query).value(STATE)?;
         let travellers = self.travellers.lock();
         let mut travellers = travellers.unwrap_or_else(PoisonError::into_inner);
         let is_expected = |known: &Traveller| known.state == state && known.path == path;
         let at = travellers.iter().position(is_expected)?;
         let traveller = travellers.remove(at)?;
-        let query = Form(query).with(ISSUER, |named| {
+        let query = FormText(query).with(ISSUER, |named| {
             (named == traveller.theirs).then(|| traveller.ours.clone())
         });
         let mut client = traveller.client;

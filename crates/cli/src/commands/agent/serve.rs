@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use clap::{Args, ValueEnum};
 use proofhouse_agent::serve::{AgentLimits, AgentServer, ServeAddresses};
 use proofhouse_subjects::agent_setup::PreparedAgent;
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{CancellationToken, NotAnAddress, listen_address};
 use serde_json::{Value, json};
 
 use crate::agents::options::AgentOptions;
 use crate::agents::show;
 use crate::exit_code::Exit;
-use crate::listen_address::{NotAnAddress, listen_address};
 use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::tools::work::until_interrupted;
 

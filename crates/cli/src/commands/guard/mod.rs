@@ -13,12 +13,11 @@ use proofhouse_guard::{
     FindingSeverity, GuardAsks, GuardFiles, GuardFinding, GuardReach, GuardTarget, OpenedGuard,
     pins,
 };
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{CancellationToken, listen_address};
 use serde_json::json;
 
 use crate::environment::environment;
 use crate::exit_code::Exit;
-use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, talk};
 use crate::proxies;
 use crate::telemetry::TelemetryOptions;

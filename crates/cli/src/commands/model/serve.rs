@@ -6,12 +6,11 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use proofhouse_agent::model::{self, Model, ModelConfig};
 use proofhouse_agent::serve::{ModelServer, ModelServerLimits};
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{CancellationToken, listen_address};
 use serde_json::json;
 
 use crate::agents::show;
 use crate::exit_code::Exit;
-use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::tools::work::until_interrupted;
 

@@ -9,12 +9,11 @@ use proofhouse_manifest::{Tool, ToolAction};
 use proofhouse_mcp_serve::{McpServer, OperatorNotes, PATH, ServeLimits, ServerInfo};
 use proofhouse_subjects::call_trace::CallTrace;
 use proofhouse_subjects::tool_manifests;
-use proofhouse_wire::CancellationToken;
 use proofhouse_wire::server::BoundServer;
+use proofhouse_wire::{CancellationToken, listen_address};
 use serde_json::json;
 
 use crate::exit_code::Exit;
-use crate::listen_address::listen_address;
 use crate::output::{CommandError, StdoutData, printable_line, talk};
 use crate::report::plural;
 use crate::tools::manifests;

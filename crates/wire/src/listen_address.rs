@@ -5,10 +5,14 @@ use std::net::SocketAddr;
 /// A text that is no address with a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("write an address and a port, such as 127.0.0.1:8080")]
-pub(crate) struct NotAnAddress;
+pub struct NotAnAddress;
 
 /// Reads an address with a port; `localhost` is 127.0.0.1.
-pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, NotAnAddress> {
+///
+/// # Errors
+///
+/// Returns an error for any other text.
+pub fn listen_address(text: &str) -> Result<SocketAddr, NotAnAddress> {
     let text = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),
