@@ -48,6 +48,10 @@ pub(super) const NOT_RUN: &[(&str, &str)] = &[
         "runs until it is stopped; guard.rs starts it",
     ),
     (
+        "proofhouse guard --protocol a2a --url http://127.0.0.1:7000/ --listen 127.0.0.1:9090",
+        "runs until it is stopped; the tests of `guard` have agents behind it",
+    ),
+    (
         "kubectl create secret generic proofhouse-store --from-file=url=store-url.txt",
         CLUSTER,
     ),
