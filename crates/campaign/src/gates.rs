@@ -508,7 +508,10 @@ mod tests {
         let expected = ["Failed: attacks that got through, fully or in part: 1 run"];
         assert_eq!(told(&[]), expected);
         assert_eq!(told(&[FailOn::Partial]), expected);
-        assert_eq!(told(&[FailOn::Exploited]), ["--fail-on exploited: 1 run"]);
+        assert_eq!(
+            told(&[FailOn::Exploited]),
+            ["Failed: --fail-on exploited: 1 run"]
+        );
     }
 
     #[test]
