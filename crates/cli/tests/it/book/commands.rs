@@ -16,6 +16,9 @@ use super::not_run::NOT_RUN;
 use super::pages::{BookPage, ShownCommand, root};
 use crate::support::run;
 
+/// The longest that the session of a page may take, in seconds; far longer than any takes.
+const LONGEST: &str = "900";
+
 /// Commands that end with another code than 0.
 const EXITS: &[(&str, i32)] = &[
     ("proofhouse guard approve --lock my.lock", 1),
@@ -74,7 +77,7 @@ fn reason(command: &str) -> Option<&'static str> {
 
 #[test]
 fn every_command_shown_is_run_or_has_a_reason() {
-    for program in ["bash", "python3", "git"] {
+    for program in ["bash", "timeout", "python3", "git"] {
         if Command::new(program).arg("--version").output().is_err() {
             workspace::skipped(
                 "the commands of the book",
@@ -128,15 +131,16 @@ fn play(page: &BookPage, commands: &[ShownCommand], wrong: &mut String) {
         binary.parent().expect("a directory").display(),
         workspace::setting("PATH").unwrap_or_default()
     );
-    let status = Command::new("bash")
-        .args(["-c", &script])
+    // A command that serves would hold up everything; it belongs into the list of those that are not run.
+    let status = Command::new("timeout")
+        .args(["--kill-after=10", LONGEST, "bash", "-c", &script])
         .current_dir(&session)
         .env("PATH", path)
         .env("NO_COLOR", "1")
         .env_remove("OPENAI_API_KEY")
         .env_remove("OPENAI_BASE_URL")
         .status()
-        .expect("bash runs");
+        .expect("the session runs");
     if !status.success() {
         let _ = writeln!(wrong, "{}: the session ended early: {status}", page.path);
     }

@@ -106,8 +106,10 @@ fn calls_are_made_once(task: &str, turns: &[Turn]) -> Result<(), String> {
     }
 }
 
-/// Looks at what is held: sweeps and timers hold a lease for a moment, and one of them may be at work just now.
-const LOOKS: u32 = 5;
+/// How often it is looked at what is held, and how long after each other: together longer than the longest pause. A process that
+/// was paused when the faults ended sleeps to the end of its pause, and lets go only then.
+const LOOKS: u32 = 30;
+const LOOK_AGAIN: Duration = Duration::from_millis(370);
 
 /// Nobody holds anything for long when nothing is left to do.
 pub(super) async fn nothing_is_held(world: &SimWorld) -> Result<(), String> {
@@ -116,7 +118,7 @@ pub(super) async fn nothing_is_held(world: &SimWorld) -> Result<(), String> {
         if held.is_none() {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(370)).await;
+        tokio::time::sleep(LOOK_AGAIN).await;
         held = still_held(world).await?;
     }
     held.map_or(Ok(()), Err)
