@@ -21,6 +21,7 @@ mod proxies;
 mod report;
 mod retention_options;
 mod rules;
+mod runtime;
 mod semantic_options;
 mod signals;
 mod store_options;

@@ -112,7 +112,7 @@ impl OperationBody {
                 json!({"type": "string", "description": "An XML document."})
             }
             BodyKind::Text if schema.get("type").is_none() => json!({"type": "string"}),
-            _ => schema,
+            BodyKind::Json | BodyKind::Form | BodyKind::Multipart | BodyKind::Text => schema,
         }
     }
 

@@ -195,7 +195,7 @@ pub(crate) fn in_query(name: &str, value: &Value, shape: Shape) -> Vec<(String, 
     let separator = match shape.style {
         Style::SpaceDelimited => "%20",
         Style::PipeDelimited => "%7C",
-        _ => ",",
+        Style::Simple | Style::Label | Style::Matrix | Style::Form | Style::DeepObject => ",",
     };
     match ValueParts::of(value).map(encoded) {
         ValueParts::Nothing => Vec::new(),

@@ -213,7 +213,7 @@ fn result(view: &ReportView<'_>, cell: &MatrixCell<'_>, finding: Option<&Finding
             Change::New => "new",
             Change::Unknown if change.before.is_none() => "new",
             Change::Worse | Change::Better => "updated",
-            _ => "unchanged",
+            Change::Fixed | Change::Unchanged | Change::Unknown => "unchanged",
         });
     }
     result

@@ -37,6 +37,7 @@ use crate::live::Live;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::rules::load_or_complain;
+use crate::runtime::runtime;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::interruptible;
 use crate::tools::options::read_settings;
@@ -516,10 +517,7 @@ fn execute(
     options: RunOptions,
     live: &Live,
 ) -> Result<RunReport, CommandError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+    let runtime = runtime()?;
     let handle = RunHandle::default();
     let outcome = runtime.block_on(interruptible(run(document, options, &handle), || {
         live.finish();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
+use crate::runtime::runtime;
 use crate::store_options::StoreOptions;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -136,10 +137,7 @@ enum ExportFormat {
 
 impl AuditCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()?;
+        let runtime = runtime()?;
         runtime.block_on(async {
             match self.command {
                 AuditPart::Verify(verify) => verify.run().await,

@@ -22,6 +22,7 @@ use crate::campaign::reports::{self, CampaignReports};
 use crate::exit_code::Exit;
 use crate::fleet_options::{failed, open_traces, trace_access};
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
+use crate::runtime::runtime;
 use crate::store_options::StoreOptions;
 
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
@@ -158,11 +159,7 @@ fn of_store(error: &proofhouse_store::StoreError) -> CommandError {
 
 impl Campaigns {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+        let runtime = runtime()?;
         runtime.block_on(async {
             let store = self.store.open_existing().await?;
             let done = self.part.run(&store).await;

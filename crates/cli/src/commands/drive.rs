@@ -9,6 +9,7 @@ use proofhouse_campaign::drive::{DriveSettings, serve};
 use crate::exit_code::Exit;
 use crate::input::SizeLimit;
 use crate::output::CommandError;
+use crate::runtime::runtime;
 
 /// How long runs may take to end when the host is gone.
 const LEAVING: Duration = Duration::from_millis(500);
@@ -33,10 +34,7 @@ pub(crate) struct Drive {
 
 impl Drive {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+        let runtime = runtime()?;
         let settings = DriveSettings {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             limits: self.size.limits(),

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData, printable_line, talk};
+use crate::runtime::runtime;
 use crate::store_options::StoreOptions;
 
 /// The version of the JSON format; it grows when a field changes or goes away.
@@ -141,10 +142,7 @@ enum KeysFormat {
 
 impl Keys {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()?;
+        let runtime = runtime()?;
         runtime.block_on(async {
             match self.command {
                 KeysCommand::Create(create) => create.run().await,

@@ -52,6 +52,7 @@ use crate::kubernetes_options::KubernetesOptions;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
 use crate::rules::unknown_names;
+use crate::runtime::runtime;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::{Worked, interruptible};
 use crate::subject_options::SubjectOptions;
@@ -281,10 +282,7 @@ impl RunCommand {
         for filter in idle {
             talk(&printable_line(&format!("warning: {filter}")));
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+        let runtime = runtime()?;
         // What leaves the group of its command stays below us, so that it is found when all is over.
         adopt_orphans();
         let guard = runtime.enter();

@@ -15,6 +15,7 @@ use crate::fleet_options::{WorkerOptions, failed, tell, worker_tools};
 use crate::generation_options::GenerationOptions;
 use crate::notices;
 use crate::output::{CommandError, talk};
+use crate::runtime::runtime;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::{Worked, interruptible};
 use crate::store_options::StoreOptions;
@@ -64,10 +65,7 @@ pub(crate) struct WorkerCommand {
 
 impl WorkerCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+        let runtime = runtime()?;
         adopt_orphans();
         let drain = CancellationToken::new();
         let working = runtime.block_on(interruptible(self.work(&drain), || drain.cancel()));

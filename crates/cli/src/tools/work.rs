@@ -7,6 +7,7 @@ use proofhouse_wire::CancellationToken;
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, talk};
+use crate::runtime::runtime;
 pub(crate) use crate::signals::Worked;
 use crate::signals::{Signals, interruptible_by};
 
@@ -45,10 +46,7 @@ fn until<T>(
     listen: impl FnOnce() -> Signals,
     work: impl Future<Output = T>,
 ) -> Result<Worked<T>, CommandError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+    let runtime = runtime()?;
     let worked = runtime.block_on(async {
         interruptible_by(listen(), work, || {
             talk("Interrupted. Stopping what was started; press Ctrl-C again to quit.");

@@ -132,7 +132,7 @@ fn result(
 ) -> Value {
     let level = match verdict.attack.result {
         AttackResult::Exploited => "error",
-        _ => "warning",
+        AttackResult::Partial | AttackResult::NotExploited | AttackResult::Error => "warning",
     };
     let at_line = |line: Option<u64>| line.map(|line| json!({"startLine": line}));
     let line = found.line.and_then(|line| u64::try_from(line).ok());

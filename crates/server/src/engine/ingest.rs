@@ -395,7 +395,9 @@ impl Engine {
         if !said.is_accepted(strict) {
             let reason = match said {
                 Verification::Refused { reason } => reason.to_string(),
-                _ => "only signed webhooks are accepted".to_owned(),
+                Verification::Verified { .. } | Verification::Unsigned => {
+                    "only signed webhooks are accepted".to_owned()
+                }
             };
             return Err(WebhookOutcome::Refused(WebhookRefusal::Signature(reason)));
         }

@@ -104,7 +104,9 @@ impl From<StoreError> for EngineError {
                 Self::Invalid(error.to_string())
             }
             StoreError::Conflict(_) | StoreError::Fenced(_) => Self::Conflict(error.to_string()),
-            _ => Self::Unavailable(error.to_string()),
+            StoreError::Unavailable(_)
+            | StoreError::Corrupt(_)
+            | StoreError::NewerSchema { .. } => Self::Unavailable(error.to_string()),
         }
     }
 }

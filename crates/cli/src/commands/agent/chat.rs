@@ -17,6 +17,7 @@ use crate::agents::options::AgentOptions;
 use crate::agents::show::{self, Screen};
 use crate::exit_code::Exit;
 use crate::output::{CommandError, complain, printable_line, talk, talk_styled};
+use crate::runtime::runtime;
 use crate::signals::{ShutdownRequest, Signals};
 
 /// Chat with an agent in the terminal
@@ -68,10 +69,7 @@ impl Chat {
         }
         let prepared = self.options.prepare()?;
         prepared.check(Some(""))?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| CommandError::cannot_run(format!("cannot start: {error}")))?;
+        let runtime = runtime()?;
         let exit = runtime.block_on(converse(&prepared));
         runtime.shutdown_background();
         let exit = exit?;
