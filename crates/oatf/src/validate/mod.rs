@@ -283,8 +283,9 @@ rules! {
     /// Something well-formed is over a limit of this implementation.
     ///
     /// Regular expressions: 16 KiB, groups 100 deep, 2 MiB when compiled, 200 large ones in a document. Expressions: 16 KiB,
-    /// 64 levels, 8192 parts. JSONPaths: 4 KiB, 32 levels, 4 descendant segments. Dot-paths: 64 segments; the
-    /// specification recommends that.
+    /// 64 levels, 8192 parts. JSONPaths: 4 KiB, 32 levels, 4 descendant segments, and
+    /// neither `match` nor `search`: their patterns would not be RE2 and have no time limit. Dot-paths: 64 segments; the
+    /// specification recommends that. CEL: no messages such as `Type{…}`.
     "PH-105" Error "own" => by_parse;
     /// A key has nothing behind it and counts as absent.
     ///

@@ -289,6 +289,28 @@ fn elicitation_modes_are_a_closed_enumeration() {
     assert_eq!(codes(text), ["V-005"]);
     assert!(parse(&text.replace("forn", "'{{kind}}'")).is_ok());
     assert!(parse(&text.replace("mcp_server", "voice_server")).is_ok());
+    // What is no text at all is no member either.
+    for odd in ["5", "[form]", "{form: 1}", "true"] {
+        assert_eq!(codes(&text.replace("forn", odd)), ["PH-010"], "{odd}");
+    }
+    assert_eq!(codes(&text.replace("forn", "null")), [] as [&str; 0]);
+}
+
+/// What a list of another mode means is not ours to say.
+#[test]
+fn dispatch_lists_are_read_where_their_mode_has_them() {
+    let text = |mode: &str, state: &str| {
+        format!("oatf: \"0.1\"\nattack:\n  execution: {{mode: {mode}, state: {{{state}}}}}\n")
+    };
+    let odd = "task_responses: {x: 1}, tools: [{name: a, responses: [{when: x}]}]";
+    assert_eq!(codes(&text("mcp_server", odd)), ["PH-010"]);
+    assert_eq!(codes(&text("a2a_server", odd)), ["PH-010"]);
+    for mode in ["voice_server", "mcp_client"] {
+        let errors = parse(&text(mode, odd));
+        assert!(errors.is_ok(), "{mode}: {errors:?}");
+    }
+    let absent = "tools: [{name: a, responses: null}, null, 5], prompts: {a: 1}";
+    assert!(parse(&text("mcp_server", absent)).is_ok());
 }
 
 /// V-020 forbids custom tags; those of the core schema mean what YAML says.
