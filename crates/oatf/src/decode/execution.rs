@@ -76,7 +76,7 @@ impl<'s> DocumentDecoder<'s> {
 
     /// Protocol state, passed through; but what is read of it later is readable, and its closed enumerations hold their
     /// members only.
-    fn state(&mut self, node: NodeRef<'s>, mode: Option<&Mode>) -> Option<Value> {
+    pub(crate) fn state(&mut self, node: NodeRef<'s>, mode: Option<&Mode>) -> Option<Value> {
         let before = self.walk.findings().len();
         for (of, key) in DISPATCH_LISTS {
             // What other modes call so is theirs.

@@ -273,6 +273,8 @@ rules! {
     /// A semantic indicator is present; its outcome depends on the evaluator in use.
     "W-007" Warning "SDK §6.2" => indicators::semantic;
     /// Protocol state is a mapping.
+    ///
+    /// Of a document that a program built, what is read of it can be read, too: the entries of dispatch lists.
     "PH-101" Error "SDK §2.7" => hints::state_is_mapping;
     /// `trigger.count` is at least 1.
     "PH-102" Error "SDK §2.8" => hints::count_positive;

@@ -313,6 +313,27 @@ fn dispatch_lists_are_read_where_their_mode_has_them() {
     assert!(parse(&text("mcp_server", absent)).is_ok());
 }
 
+/// A program can put anything into a state; what cannot be read back is told.
+#[test]
+fn states_that_programs_build_are_held_to_the_same() {
+    let found = |mode: &str, state: Value| {
+        let mut attack = Attack::default();
+        attack.execution.mode = Some(mode.into());
+        attack.execution.state = Some(state);
+        let errors = validate(&Document::new(attack)).errors;
+        let errors = errors.into_iter().map(|error| (error.rule, error.message));
+        errors.collect::<Vec<_>>()
+    };
+    let odd = json!({"tools": [{"name": "a", "responses": [{"when": "x"}]}]});
+    let told = found("mcp_server", odd.clone());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, "PH-101");
+    assert!(told[0].1.contains("tools[0].responses[0].when"), "{told:?}");
+    assert_eq!(found("voice_server", odd), []);
+    let mode = json!({"elicitations": [{"message": "m", "mode": 5}]});
+    assert!(!found("mcp_server", mode).is_empty());
+}
+
 /// V-020 forbids custom tags; those of the core schema mean what YAML says.
 #[test]
 fn core_tags_are_obeyed_or_refused() {
