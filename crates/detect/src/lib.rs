@@ -16,6 +16,8 @@ pub use canary::{
     MAX_CANARY_BYTES, MIN_SIGNIFICANT,
 };
 pub use import::{FORMATS, Format, ImportOptions, TraceFormatInfo, UnknownFormat, open};
+/// The crate whose types the API of this one speaks of.
+pub use proofhouse_oatf;
 pub use scanner::{
     BuildError, CanaryKeyError, CanaryKeyProblem, ChecksumKeyError, ChecksumKeyProblem,
     DocumentVerdict, Dropped, DroppedMessages, EXTENSION_FIELD, Evidence, ExplainedMessage,

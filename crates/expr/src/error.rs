@@ -72,6 +72,8 @@ pub enum CompileErrorKind {
     TooLarge,
     /// The expression is nested too deeply.
     TooDeep,
+    /// The text is CEL, with something in it that is not supported.
+    Unsupported,
 }
 
 /// Why an evaluation gave no value.

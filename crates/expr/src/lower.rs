@@ -93,10 +93,13 @@ impl<'c> Lowering<'c> {
             }
             Expr::Map(map) => self.map(map),
             Expr::Comprehension(comprehension) => self.comprehension(*comprehension),
-            Expr::Struct(message) => Err(syntax(format!(
-                "messages such as {}{{…}} are not supported",
-                message.type_name
-            ))),
+            Expr::Struct(message) => Err(CompileError::new(
+                CompileErrorKind::Unsupported,
+                format!(
+                    "messages such as `{}{{…}}` are not supported",
+                    message.type_name
+                ),
+            )),
             Expr::List(_) | Expr::Unspecified => Err(syntax("the expression is incomplete")),
         };
         self.depth -= 1;

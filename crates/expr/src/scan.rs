@@ -164,7 +164,13 @@ pub(crate) fn check<'s>(
                     has.push(start);
                 }
                 if let (Some(b'\'' | b'"'), true) = (bytes.get(at), word.len() <= 2) {
-                    // A prefix: r, b, rb or br, in either case.
+                    // A prefix: r, b or br, in either case. The parser would take rb too, which CEL does not have.
+                    if word.eq_ignore_ascii_case(b"rb") {
+                        let message = "bytes without escapes are written `br'…'`";
+                        return Err(
+                            CompileError::new(CompileErrorKind::Syntax, message).at(source, start)
+                        );
+                    }
                     let raw = word.iter().any(|byte| byte.eq_ignore_ascii_case(&b'r'));
                     at = after_text(source, at, raw)?;
                 }

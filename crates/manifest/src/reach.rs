@@ -35,10 +35,24 @@ pub(super) fn unbound<'t>(tool: &'t Tool, rules: &Capability) -> Vec<(&'t str, S
         let references = calls.into_iter().flat_map(HttpCall::references);
         let of_parameters = references.filter(|reference| reference.root == Root::Parameters);
         let names = of_parameters.filter_map(|reference| reference.path.first().cloned());
+        let detected = match &event.receive {
+            Receive::Poll(one) => detected_by(&one.detect),
+            Receive::Webhook(_) | Receive::Subscription(_) => Vec::new(),
+        };
+        let names = names.chain(detected);
         let missing: BTreeSet<String> = names.filter(|name| !is_given(name)).collect();
         found.extend(missing.into_iter().map(|name| (event.name.as_str(), name)));
     }
     found
+}
+
+/// The parameters without which `detect` fails.
+fn detected_by(detect: &Program) -> Vec<String> {
+    let fields = detect.fields_of("parameters").into_iter();
+    // Whoever asks whether one is there does without it.
+    let needed =
+        fields.filter(|name| !detect.source().contains(&format!("has(parameters.{name})")));
+    needed.map(str::to_owned).collect()
 }
 
 /// The functions that an agent can call, as far as that can be known without asking a backend.
@@ -170,6 +184,27 @@ capabilities:
         let named = codes[1].1.as_deref().unwrap_or_default();
         assert!(named.contains("github_pr_"), "{named}");
         assert_eq!(codes.len(), 2, "{codes:?}");
+    }
+
+    #[test]
+    fn what_a_poll_looks_for_needs_its_parameters_too() {
+        let text = MANIFESTS
+            .replace("feed/{parameters.feed_id}", "feed")
+            .replace(
+                "poll.last_fetched_at",
+                "poll.last_fetched_at && i.feed == parameters.feed_id",
+            );
+        assert_eq!(found(&text)[0].0, "TM-035");
+        let bound = text.replace(
+            "  github-pr:\n    before:",
+            "  github-pr:\n    bindings: {feed_id: \"'f1'\"}\n    before:",
+        );
+        assert_eq!(found(&bound)[0].0, "TM-036");
+        let asked = text.replace(
+            "i.feed == parameters.feed_id",
+            "(!has(parameters.feed_id) || i.feed == parameters.feed_id)",
+        );
+        assert_eq!(found(&asked)[0].0, "TM-036");
     }
 
     #[test]

@@ -30,6 +30,16 @@ impl<'a> CelContext<'a> {
     }
 }
 
+impl<'a> FromIterator<(&'a str, &'a Value)> for CelContext<'a> {
+    fn from_iter<T: IntoIterator<Item = (&'a str, &'a Value)>>(variables: T) -> Self {
+        let mut context = Self::new();
+        for (name, value) in variables {
+            context.bind(name, value);
+        }
+        context
+    }
+}
+
 /// Evaluates CEL expressions.
 ///
 /// An implementation has no side effects, supports `size`, `contains`, `startsWith`, `endsWith`,

@@ -69,6 +69,7 @@ pub use evaluate::{
 pub use explain::{CodeExplanation, ExplanationKind, explain, explanations};
 pub use extension::{CelContext, CelEvaluator, GenerationProvider, SemanticEvaluator};
 pub use indexmap::IndexMap;
+pub use jiff::Timestamp;
 pub use load::{LoadResult, check, load, load_with};
 pub use model::*;
 pub use normalize::normalize;
@@ -79,6 +80,7 @@ pub use proofhouse_source::format::Durations;
 pub use proofhouse_source::{Diagnostic, DiagnosticSeverity, ReadLimits, Span, did_you_mean};
 pub use registry::{known_modes, known_protocols};
 pub use schema::{json_schema, reference};
+pub use serde_json_path::JsonPath;
 pub use serialize::{serialize, to_value};
 pub use validate::{ValidationResult, validate};
 pub use verdict::compute_verdict;

@@ -9,7 +9,7 @@ use crate::decode::{Decoded, DocumentDecoder};
 use crate::error::{ParseError, ParseErrorKind};
 use crate::model::{
     Action, Actor, Attack, Classification, Condition, Correlation, Document, Execution,
-    ExpressionMatch, Extractor, FrameworkMapping, Indicator, MatchCondition, MatchPredicate,
+    ExpressionMatch, Extractor, FrameworkMapping, Indicator, MatchCondition, MatchPredicate, Mode,
     PatternMatch, Phase, Reference, ResponseEntry, SemanticExamples, SemanticMatch, Severity,
     SynthesizeBlock, Trigger,
 };
@@ -203,6 +203,15 @@ fn decode_fragment<T>(
             Err(errors)
         }
     }
+}
+
+/// Why what an actor of this mode reads of its state cannot be read.
+pub(crate) fn state_errors(state: &serde_json::Value, mode: Option<&Mode>) -> Vec<ParseError> {
+    let read = decode_fragment(state, |decoder, node| decoder.state(node, mode));
+    let errors = read.err().into_iter().flatten();
+    // The rest is about texts of documents, or told by other rules.
+    let of_lists = errors.filter(|error| matches!(error.code, "PH-009" | "PH-010"));
+    of_lists.collect()
 }
 
 impl Document {

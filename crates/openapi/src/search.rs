@@ -13,18 +13,21 @@ pub const CALL: &str = "call";
 /// How many operations a search tells.
 const MAX_FOUND: usize = 8;
 
-/// What each of the two takes, and what it is for.
+/// What each of the two takes, and what it is for. What stands before their names, as in `shop_call`, is up to the agent.
 pub fn described(name: &str, count: usize) -> Option<(String, Value)> {
     let (about, properties, required) = match name {
         SEARCH => (
             format!(
-                "Finds operations of the API among {count}, with their parameters. Call them with `{CALL}`."
+                "Finds operations of the API among {count}, with their parameters. Call them with the function beside this \
+                 one whose name ends in `{CALL}`."
             ),
             json!({"query": {"type": "string", "description": "Words of what is to be done."}}),
             json!(["query"]),
         ),
         CALL => (
-            format!("Calls an operation of the API that `{SEARCH}` found."),
+            format!(
+                "Calls an operation of the API that the function whose name ends in `{SEARCH}` found."
+            ),
             json!({
                 "operation": {"type": "string", "description": "The operation, as it was found."},
                 "arguments": {"type": "object", "description": "Its parameters.", "default": {}},

@@ -50,6 +50,7 @@ impl Operator {
     /// Sets up what runs tools: what is configured, more settings, and networks that may be reached although they are
     /// not public. A setting that is called `namespace/tool.name` is that tool's; others are for the tools that declare them.
     /// `variable` looks up the environment, of which the cluster and the search path of commands are read.
+    /// `limits` are those of the tools.
     ///
     /// # Errors
     ///
@@ -58,6 +59,7 @@ impl Operator {
         config: OperatorConfig,
         more: &[(String, String)],
         allow: &[IpNet],
+        limits: ToolLimits,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ActionError> {
         let mut settings = config.settings.into_exposed();
@@ -77,7 +79,6 @@ impl Operator {
             }
         }
         let egress = config.egress.and_allowing(allow.iter().copied());
-        let limits = ToolLimits::default();
         let tokens = Providers::new(&config.auth, &limits, egress.clone(), seconds);
         let cluster = config.kubernetes.cluster(variable);
         let jobs = KubernetesJobs::new(cluster, &limits);

@@ -1,5 +1,6 @@
 // Signs a body with the SDKs of platforms that have one for Node only, as the platforms themselves do, and prints what they
 // would send.
+import { sign, verify } from '@octokit/webhooks-methods'
 import '@shopify/shopify-api/adapters/node'
 import { ApiVersion, shopifyApi } from '@shopify/shopify-api'
 import { HashFormat, createSHA256HMAC } from '@shopify/shopify-api/runtime'
@@ -30,4 +31,17 @@ const rawRequest = { method: 'POST', url: '/', headers }
 const checked = await shopify.webhooks.validate({ rawBody: body, rawRequest, rawResponse: {} })
 if (!checked.valid) throw new Error(JSON.stringify(checked))
 
-console.log(JSON.stringify({ sent: [{ scheme: 'shopify', secret: SECRET, headers, body, query: null }] }))
+const signature = await sign(SECRET, body)
+if (!(await verify(SECRET, body, signature))) throw new Error(signature)
+const github = {
+  'content-type': 'application/json',
+  'x-github-event': 'push',
+  'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958',
+  'x-hub-signature-256': signature,
+}
+
+const sent = [
+  { scheme: 'shopify', secret: SECRET, headers, body, query: null },
+  { scheme: 'github', secret: SECRET, headers: github, body, query: null },
+]
+console.log(JSON.stringify({ sent }))

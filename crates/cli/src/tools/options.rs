@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use ipnet::IpNet;
@@ -9,6 +10,7 @@ use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_subjects::operator::Operator;
 use proofhouse_subjects::spec::network;
 use proofhouse_tools::operator::{KubernetesConfig, OperatorConfig};
+use proofhouse_tools::runtime::ToolLimits;
 
 use super::arguments::pair;
 use crate::input::{FileInput, ShownName};
@@ -48,9 +50,21 @@ impl OperatorOptions {
 
     /// Reads the file and sets up what runs tools.
     pub(crate) fn operator(&self) -> Result<Operator, CommandError> {
+        self.operator_within(ToolLimits::default())
+    }
+
+    /// The same for one call that somebody waits for: a host at which nobody answers is told at once.
+    pub(crate) fn operator_of_one_call(&self) -> Result<Operator, CommandError> {
+        self.operator_within(ToolLimits {
+            outage: Duration::ZERO,
+            ..ToolLimits::default()
+        })
+    }
+
+    fn operator_within(&self, limits: ToolLimits) -> Result<Operator, CommandError> {
         let mut config = self.config()?;
         config.kubernetes = self.beside_file(config.kubernetes);
-        Operator::new(config, &self.setting, &self.allow, &variable)
+        Operator::new(config, &self.setting, &self.allow, limits, &variable)
             .map_err(|error| CommandError::cannot_run(error.to_string()))
     }
 

@@ -67,6 +67,26 @@ fn descriptions_are_found_beside_their_manifest() {
     assert!(ran.stderr.contains("127.0.0.1"), "{}", ran.stderr);
 }
 
+#[test]
+fn a_call_to_a_host_that_refuses_waits_for_no_outage() {
+    let scratch = tempfile::tempdir().unwrap();
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = port.local_addr().unwrap().port();
+    let manifest = format!(
+        "kind: commonagents.info/v1beta2/tool\nnamespace: demo\nname: t\ndescription: Calls.\nactions:\n  - name: go\n    \
+         description: Goes.\n    execute: {{stateless_http: {{method: GET, url: 'http://127.0.0.1:{port}/'}}}}\n"
+    );
+    let manifest = write(scratch.path(), "t.yaml", &manifest);
+    let ran = run(&["tool", "call", &manifest, "go", "--allow", "127.0.0.1"]);
+    assert!(
+        ran.stderr.contains("cannot connect to 127.0.0.1"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("waited for"), "{}", ran.stderr);
+}
+
 fn go(manifest: &str, settings: &str) -> Ran {
     let ran = run(&[
         "tool",

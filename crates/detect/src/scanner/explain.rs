@@ -1,8 +1,8 @@
 //! Why an indicator judged one message as it did: the filter, the path, the operator.
 
 use proofhouse_oatf::{
-    Condition, Indicator, IndicatorResult, MatchCondition, coerce_to_text, evaluate_condition,
-    evaluate_indicator, resolve_simple_path, resolve_wildcard_path,
+    Condition, Indicator, IndicatorResult, MatchBudget, MatchCondition, coerce_to_text,
+    evaluate_condition_within, evaluate_indicator, resolve_simple_path, resolve_wildcard_path,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -69,7 +69,7 @@ pub struct OperatorCheck {
     pub operator: &'static str,
     /// What it asks for, shortened.
     pub operand: String,
-    /// Whether it holds; absent when it could not be told.
+    /// Whether it holds; absent when it could not be told, such as in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds: Option<bool>,
 }
@@ -282,28 +282,35 @@ fn pattern_details(kept: &mut Kept, condition: Option<&Condition>, message: &Tra
             holds: Some(values.is_empty() != exists),
         });
     }
+    // One for all values and operators, as when the message was judged.
+    let budget = &mut MatchBudget::default();
     let matched = values
         .iter()
-        .position(|value| evaluate_condition(condition, value));
+        .position(|value| holds(condition, value, budget) == Some(true));
     for (index, value) in values.into_iter().enumerate() {
         if index >= MAX_VALUES && matched != Some(index) {
             continue;
         }
         let mut resolved = plain(locate(&kept.target, &message.content, value), value);
-        resolved.checks = checks(condition, value);
-        resolved.matches = matched == Some(index) || evaluate_condition(condition, value);
+        resolved.checks = checks(condition, value, budget);
+        resolved.matches = matched == Some(index) || holds(condition, value, budget) == Some(true);
         kept.values.push(resolved);
     }
 }
 
+/// Whether a condition holds; `None` when that is not decided in time.
+fn holds(condition: &Condition, value: &Value, budget: &mut MatchBudget) -> Option<bool> {
+    evaluate_condition_within(condition, value, budget).ok()
+}
+
 /// Every operator of a condition by itself.
-fn checks(condition: &Condition, value: &Value) -> Vec<OperatorCheck> {
+fn checks(condition: &Condition, value: &Value, budget: &mut MatchBudget) -> Vec<OperatorCheck> {
     let operators = match condition {
         Condition::Equals(expected) => {
             return vec![OperatorCheck {
                 operator: "equals",
                 operand: shorten(&coerce_to_text(expected)),
-                holds: Some(evaluate_condition(condition, value)),
+                holds: holds(condition, value, budget),
             }];
         }
         Condition::Operators(operators) => operators,
@@ -316,10 +323,7 @@ fn checks(condition: &Condition, value: &Value) -> Vec<OperatorCheck> {
             Some(OperatorCheck {
                 operator,
                 operand: shorten(&coerce_to_text(written.get(*operator)?)),
-                holds: Some(evaluate_condition(
-                    &Condition::Operators(Box::new(alone)),
-                    value,
-                )),
+                holds: holds(&Condition::Operators(Box::new(alone)), value, budget),
             })
         })
         .collect()
@@ -369,6 +373,31 @@ mod tests {
         checks
             .map(|check| (check.operator, check.operand.as_str(), check.holds))
             .collect()
+    }
+
+    #[test]
+    fn what_is_not_decided_in_time_does_not_fail() {
+        let mut bits = 1_u64;
+        let mut text = || -> String {
+            let bit = |_| {
+                bits ^= bits << 13;
+                bits ^= bits >> 7;
+                bits ^= bits << 17;
+                if bits & 1 == 0 { '0' } else { '1' }
+            };
+            (0..700_000).map(bit).collect()
+        };
+        let indicator =
+            json!({"target": "a[*]", "pattern": {"condition": {"regex": "1[01]{900}2"}}});
+        let indicator = Indicator::from_value(&indicator).unwrap();
+        let content = json!({"a": [text(), text()]});
+        let message = TraceMessage::new("mcp", "x", content);
+        let kept = details(&indicator, &message, IndicatorResult::Error, None);
+        for value in &kept.values {
+            assert_eq!(value.checks[0].holds, None);
+            assert!(!value.matches);
+        }
+        assert_eq!(kept.values.len(), 2);
     }
 
     #[test]

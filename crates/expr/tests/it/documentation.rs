@@ -90,6 +90,7 @@ fn every_kind_of_error_is_explained() {
         format!("{:?}", Compile::Syntax),
         format!("{:?}", Compile::TooLarge),
         format!("{:?}", Compile::TooDeep),
+        format!("{:?}", Compile::Unsupported),
         format!("{:?}", Evaluate::Budget),
         format!("{:?}", Evaluate::Type),
         format!("{:?}", Evaluate::MissingField),

@@ -3,7 +3,8 @@
 #![expect(clippy::panic, reason = "a test that cannot go on should say so")]
 
 use proofhouse_expr::{
-    Compiler, EvaluateErrorKind, ExprLimits, Form, FunctionError, Program, Variables,
+    CompileErrorKind, Compiler, EvaluateErrorKind, ExprLimits, Form, FunctionError, Program,
+    Variables,
 };
 use serde_json::{Value, json};
 
@@ -499,4 +500,26 @@ fn syntax_errors_have_a_place() {
     ] {
         assert!(Program::compile(source).is_err(), "{source}");
     }
+}
+
+#[test]
+fn prefixes_of_texts_are_those_of_cel() {
+    check(&[
+        ("size(br'\\d') == 2 && size(bR\"\\d\") == 2", json!(true)),
+        ("r'\\d' == '\\\\d' && b'a' == B'a'", json!(true)),
+    ]);
+    for odd in ["rb'x' == b'x'", "Rb\"x\" == b'x'", "rr'x' == 'x'"] {
+        let error = Program::compile(odd).unwrap_err();
+        assert_eq!(error.kind, CompileErrorKind::Syntax, "{odd}");
+    }
+    // The end of a name that stands before a text is none.
+    assert!(Program::compile("herb'x'").is_err());
+}
+
+#[test]
+fn messages_are_cel_that_is_not_supported() {
+    let error = Program::compile("a.b.C{x: 1}").unwrap_err();
+    assert_eq!(error.kind, CompileErrorKind::Unsupported);
+    let error = Program::compile("a.b.C{x: ").unwrap_err();
+    assert_eq!(error.kind, CompileErrorKind::Syntax);
 }

@@ -1,5 +1,7 @@
 //! Decodes actors, phases, actions, triggers, extractors and response entries.
 
+use std::collections::HashSet;
+
 use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, PathSegment, YamlScalar};
 use serde_json::Value;
@@ -10,6 +12,15 @@ use crate::model::{
     Action, ActionKind, Actor, ElicitationMode, Execution, Extensions, Extractor, Mode, Phase,
     ResponseEntry, Selector, SynthesizeBlock, Trigger,
 };
+
+/// The lists of a state from which requests are answered, beside `responses` of tools and prompts.
+const DISPATCH_LISTS: &[(Mode, &str)] = &[
+    (Mode::McpServer, "elicitations"),
+    (Mode::McpClient, "sampling_responses"),
+    (Mode::McpClient, "elicitation_responses"),
+    (Mode::A2aServer, "task_responses"),
+    (Mode::AgUiClient, "tool_responses"),
+];
 
 impl<'s> DocumentDecoder<'s> {
     pub(crate) fn execution(&mut self, node: NodeRef<'s>) -> Option<Execution> {
@@ -63,32 +74,77 @@ impl<'s> DocumentDecoder<'s> {
         })
     }
 
-    /// Protocol state, passed through; but the closed enumerations in it hold their members only.
-    fn state(&mut self, node: NodeRef<'s>, mode: Option<&Mode>) -> Option<Value> {
-        // What other protocols call elicitations is theirs.
-        let elicitations = match mode {
-            None | Some(Mode::McpServer) => node.get("elicitations"),
-            Some(_) => None,
-        };
-        let entries = elicitations.and_then(|list| list.items());
-        for (index, entry) in entries.into_iter().flatten().enumerate() {
-            let Some(written) = entry.get("mode") else {
-                continue;
-            };
-            let Some(YamlScalar::Text(text)) = written.scalar() else {
-                continue;
-            };
-            if !text.contains("{{") {
-                self.within(PathSegment::Key("elicitations"), |decoder| {
-                    decoder.within(PathSegment::Index(index), |decoder| {
-                        decoder.within(PathSegment::Key("mode"), |decoder| {
-                            decoder.choice::<ElicitationMode>(written)
-                        })
-                    })
-                });
+    /// Protocol state, passed through; but what is read of it later is readable, and its closed enumerations hold their
+    /// members only.
+    pub(crate) fn state(&mut self, node: NodeRef<'s>, mode: Option<&Mode>) -> Option<Value> {
+        let before = self.walk.findings().len();
+        for (of, key) in DISPATCH_LISTS {
+            // What other modes call so is theirs.
+            if mode.is_none_or(|mode| mode == of) {
+                self.dispatch_list(node, key);
             }
         }
-        Some(self.value(node))
+        if matches!(mode, None | Some(Mode::McpServer)) {
+            for owner in ["tools", "prompts"] {
+                let items = node.get(owner).and_then(|items| items.items());
+                for (index, item) in items.into_iter().flatten().enumerate() {
+                    self.within(PathSegment::Key(owner), |decoder| {
+                        decoder.within(PathSegment::Index(index), |decoder| {
+                            decoder.dispatch_list(item, "responses");
+                        });
+                    });
+                }
+            }
+        }
+        let told = &self.walk.findings()[before..];
+        let told = told.iter().filter_map(|finding| finding.span);
+        let told: HashSet<usize> = told.map(|span| span.offset).collect();
+        let mut odd = Vec::new();
+        let state = node.to_value(&mut |node| odd.push(node));
+        for number in odd {
+            if !told.contains(&number.span().offset) {
+                self.out_of_range(number);
+            }
+        }
+        Some(state)
+    }
+
+    /// The list `key` of `owner`, if it is there: only what decides and asks is read, contents belong to the binding.
+    fn dispatch_list(&mut self, owner: NodeRef<'s>, key: &'static str) {
+        let Some(list) = owner.get(key).filter(|list| !list.is_null()) else {
+            return;
+        };
+        self.within(PathSegment::Key(key), |decoder| {
+            decoder.list(list, |decoder, entry| {
+                if !decoder.is_mapping(entry) {
+                    return None;
+                }
+                let mut read = |key, read: &mut dyn FnMut(&mut Self, NodeRef<'s>)| {
+                    if let Some(value) = entry.get(key).filter(|value| !value.is_null()) {
+                        decoder.within(PathSegment::Key(key), |decoder| read(decoder, value));
+                    }
+                };
+                read("when", &mut |decoder, node| {
+                    decoder.predicate(node);
+                });
+                read("synthesize", &mut |decoder, node| {
+                    decoder.synthesize(node);
+                });
+                if key == "elicitations" {
+                    read("mode", &mut |decoder, node| {
+                        decoder.elicitation_mode(node);
+                    });
+                }
+                Some(())
+            })
+        });
+    }
+
+    fn elicitation_mode(&mut self, node: NodeRef<'s>) -> Option<ElicitationMode> {
+        match node.scalar() {
+            Some(YamlScalar::Text(text)) if text.contains("{{") => None,
+            _ => self.choice(node),
+        }
     }
 
     pub(crate) fn action(&mut self, node: NodeRef<'s>) -> Option<Action> {

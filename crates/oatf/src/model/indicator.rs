@@ -172,6 +172,12 @@ impl From<&str> for CelExpression {
     }
 }
 
+impl From<String> for CelExpression {
+    fn from(source: String) -> Self {
+        Self::new(source)
+    }
+}
+
 impl PartialEq for CelExpression {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source

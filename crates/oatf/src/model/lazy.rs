@@ -79,6 +79,12 @@ impl From<&str> for RegexPattern {
     }
 }
 
+impl From<String> for RegexPattern {
+    fn from(source: String) -> Self {
+        Self::new(source)
+    }
+}
+
 /// An extractor's selector: a JSONPath or a regular expression, compiled on first use.
 #[derive(Clone)]
 pub struct Selector {
@@ -134,6 +140,12 @@ impl From<&str> for Selector {
     }
 }
 
+impl From<String> for Selector {
+    fn from(source: String) -> Self {
+        Self::new(source)
+    }
+}
+
 /// Why a text is not taken as a JSONPath.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPathError {
@@ -146,6 +158,9 @@ pub enum JsonPathError {
     /// Each descendant segment multiplies the nodes visited by the depth of the message.
     #[error("more than {MAX_DESCENDANTS} descendant segments (`..`)")]
     TooManyDescendants,
+    /// Such a function would be judged by another dialect than RE2 and without a time limit.
+    #[error("the functions `match` and `search` are not supported; extract with a regex instead")]
+    RegexFunction,
     /// An escape lacks its digits.
     #[error("`\\u` needs four hexadecimal digits")]
     BrokenEscape,
@@ -155,11 +170,11 @@ pub enum JsonPathError {
 }
 
 impl JsonPathError {
-    /// Whether only a limit of ours stands against it.
+    /// Whether it is a JSONPath, and only a limit of ours stands against it.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         match self {
-            Self::TooLong | Self::TooDeep | Self::TooManyDescendants => true,
+            Self::TooLong | Self::TooDeep | Self::TooManyDescendants | Self::RegexFunction => true,
             Self::BrokenEscape | Self::Syntax(_) => false,
         }
     }
@@ -191,7 +206,37 @@ fn parse_json_path(source: &str) -> Result<JsonPath, JsonPathError> {
     if has_broken_escape(source) {
         return Err(JsonPathError::BrokenEscape);
     }
-    JsonPath::parse(source).map_err(|error| JsonPathError::Syntax(error.to_string()))
+    let path = JsonPath::parse(source).map_err(|error| JsonPathError::Syntax(error.to_string()))?;
+    if calls_regex_function(source) {
+        return Err(JsonPathError::RegexFunction);
+    }
+    Ok(path)
+}
+
+/// Whether a JSONPath calls `match` or `search`. Outside its texts a bracket follows a name only where a function is
+/// called.
+fn calls_regex_function(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    let mut quote = None;
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (quote, byte) {
+            (Some(_), b'\\') => at += 1,
+            (Some(mark), _) if byte == mark => quote = None,
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'(') => {
+                let before = bytes[..at].trim_ascii_end();
+                let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+                let length = before.iter().rev().take_while(|byte| is_name(byte)).count();
+                if matches!(&before[before.len() - length..], b"match" | b"search") {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    false
 }
 
 /// Whether a `\u` lacks its digits, or nothing follows them. The parser panics on a text that ends
@@ -245,7 +290,7 @@ mod tests {
             r#"$["\u0041\uD83D\uDE00\n"]"#,
             r"$['\u0041\'\\']",
             r#"$[?@.a == "\uD83D\uDE00" && length(@.b) > 1.5e3]"#,
-            r"$..a[1:2:3, 'x', *].b[?match(@.c, 'd.*')]",
+            r"$..a[1:2:3, 'x', *].b[?length(@.c) == 'd.*']",
         ] {
             assert!(Selector::new(whole).json_path().is_ok(), "{whole}");
             for (end, _) in whole.char_indices().skip(1) {

@@ -90,6 +90,12 @@ impl From<&str> for DurationText {
     }
 }
 
+impl From<String> for DurationText {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
 impl DurationText {
     /// Keeps the text and, if it is a duration, its value.
     ///

@@ -25,10 +25,16 @@ pub(super) fn state_enums(check: &mut ValidationPass<'_>) {
                 _ => continue,
             };
             for (index, entry) in list.entries.iter().enumerate() {
-                if let Some(Value::String(found)) = entry.get(key)
-                    && !members.contains(&found.as_str())
-                    && !found.contains("{{")
-                {
+                let found = match entry.get(key) {
+                    None | Some(Value::Null) => continue,
+                    Some(Value::String(found)) => found,
+                    Some(_) => {
+                        let path = list.path.index(index).key(key);
+                        check.report(&path, format!("`{key}` must be a string"));
+                        continue;
+                    }
+                };
+                if !members.contains(&found.as_str()) && !found.contains("{{") {
                     let shown: String = found.chars().take(60).collect();
                     let near = check.near(found, members.iter().copied());
                     check

@@ -7,7 +7,7 @@ use proofhouse_source::DocPath;
 use serde_json::Value;
 
 use super::view::ValidationPass;
-use crate::model::{Condition, ExtractorType, MatchCondition};
+use crate::model::{Condition, ExtractorType, JsonPathError, MatchCondition};
 use crate::primitives::{MAX_TRAVERSAL_DEPTH, is_simple_path, is_wildcard_path, is_within_depth};
 
 pub(super) fn regexes(check: &mut ValidationPass<'_>) {
@@ -117,6 +117,12 @@ pub(super) fn cel(check: &mut ValidationPass<'_>) {
                     None => check.report(&path, message),
                 };
             }
+            Err(error) if error.kind == CompileErrorKind::Unsupported => {
+                check.report_limit(
+                    &path,
+                    format!("the expression cannot be used: {}", error.message),
+                );
+            }
             Err(error) => over_limit(check, &path, "expression", &error.message),
             Ok(_) => {}
         }
@@ -176,7 +182,9 @@ pub(super) fn json_paths(check: &mut ValidationPass<'_>) {
                 && let Err(error) = extractor.selector.json_path()
             {
                 let path = view.path.key("extractors").index(index).key("selector");
-                if error.is_limit() {
+                if *error == JsonPathError::RegexFunction {
+                    check.report_limit(&path, format!("the JSONPath cannot be used: {error}"));
+                } else if error.is_limit() {
                     over_limit(check, &path, "JSONPath", &error.to_string());
                 } else {
                     check.report(&path, format!("not a JSONPath (RFC 9535): {error}"));

@@ -8,12 +8,23 @@ use serde_json::Value;
 use super::expressions::state_operators;
 use super::view::{ValidationPass, attack_path};
 use crate::model::{Condition, Direction, Protocol, Tier};
+use crate::parse::state_errors;
 use crate::registry::MCP_SERVER_INITIATED;
 
 pub(super) fn state_is_mapping(check: &mut ValidationPass<'_>) {
-    check.each_phase(|check, _, view| {
-        if view.state.is_some_and(|state| !state.is_object()) {
+    // What is read of a state was read when a document was parsed; here for those that never were.
+    let is_built = check.document.source.is_none();
+    check.each_phase(|check, actor, view| {
+        let Some(state) = view.state else { return };
+        if !state.is_object() {
             check.report(&view.state_path(), "`state` must be a mapping");
+        } else if is_built {
+            let mode = view.phase.and_then(|phase| phase.mode.as_ref());
+            for error in state_errors(state, mode.or(actor.mode)) {
+                let place = error.path.unwrap_or_default();
+                let message = format!("`{place}` cannot be read: {}", error.message);
+                check.report(&view.state_path(), message);
+            }
         }
     });
 }

@@ -273,6 +273,8 @@ rules! {
     /// A semantic indicator is present; its outcome depends on the evaluator in use.
     "W-007" Warning "SDK §6.2" => indicators::semantic;
     /// Protocol state is a mapping.
+    ///
+    /// Of a document that a program built, what is read of it can be read, too: the entries of dispatch lists.
     "PH-101" Error "SDK §2.7" => hints::state_is_mapping;
     /// `trigger.count` is at least 1.
     "PH-102" Error "SDK §2.8" => hints::count_positive;
@@ -283,8 +285,9 @@ rules! {
     /// Something well-formed is over a limit of this implementation.
     ///
     /// Regular expressions: 16 KiB, groups 100 deep, 2 MiB when compiled, 200 large ones in a document. Expressions: 16 KiB,
-    /// 64 levels, 8192 parts. JSONPaths: 4 KiB, 32 levels, 4 descendant segments. Dot-paths: 64 segments; the
-    /// specification recommends that.
+    /// 64 levels, 8192 parts. JSONPaths: 4 KiB, 32 levels, 4 descendant segments, and
+    /// neither `match` nor `search`: their patterns would not be RE2 and have no time limit. Dot-paths: 64 segments; the
+    /// specification recommends that. CEL: no messages such as `Type{…}`.
     "PH-105" Error "own" => by_parse;
     /// A key has nothing behind it and counts as absent.
     ///

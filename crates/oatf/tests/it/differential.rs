@@ -291,6 +291,16 @@ fn every_difference_to_the_public_crate_has_its_reason() {
             &mut compared,
         );
     }
+    // Agreement counts only where both have judged something, either way.
+    for method in ["pattern", "expression"] {
+        for result in ["Matched", "NotMatched"] {
+            let count = compared.get(&(method, result.to_owned()));
+            assert!(
+                count.is_some_and(|count| *count >= 100),
+                "{method} {result}: {compared:?}"
+            );
+        }
+    }
     let unlisted: Vec<String> = found
         .iter()
         .filter(|(class, _)| !DIFFERENCES.iter().any(|known| known.class == **class))

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proofhouse_oatf::{
-    DefaultCelEvaluator, ExtractorSource, IndicatorResult, ReadLimits, check, deep_equal,
-    evaluate_extractor, evaluate_indicator, interpolate_template, load, normalize,
+    Condition, DefaultCelEvaluator, ExtractorSource, IndicatorResult, MatchPredicate, ReadLimits,
+    check, deep_equal, evaluate_extractor, evaluate_indicator, evaluate_predicate,
+    interpolate_template, load, normalize,
 };
 use serde_json::{Value, json};
 
@@ -34,6 +35,13 @@ fn judged(text: &str, message: &Value) -> IndicatorResult {
 fn holds(pattern: &str, message: &Value) -> bool {
     let text = indicator(&format!("pattern: {pattern}"));
     judged(&text, message) == IndicatorResult::Matched
+}
+
+fn document_with_selector(selector: &str) -> String {
+    format!(
+        "oatf: \"0.1\"\nattack:\n  execution:\n    mode: mcp_server\n    phases:\n      - state: {{}}\n        \
+         extractors: [{{name: a, source: request, type: json_path, selector: \"{selector}\"}}]\n"
+    )
 }
 
 /// A decision without a test, or a test without a decision, is noticed here.
@@ -134,6 +142,21 @@ fn our_own_limits_have_a_code_of_their_own() {
 }
 
 #[test]
+fn what_parses_and_is_not_supported_is_over_a_limit() {
+    let message = indicator("expression: {cel: \"a.b.C{x: 1} == message\"}");
+    assert_eq!(codes(&message), ["PH-105"]);
+    for selector in ["$[?match(@.a, 'x')]", "$[?search(@.a, 'x') && @.b == 1]"] {
+        assert_eq!(
+            codes(&document_with_selector(selector)),
+            ["PH-105"],
+            "{selector}"
+        );
+    }
+    let text = "$['match(a)', ?@.match == 'search(' && count(@.search) == 1]";
+    assert_eq!(codes(&document_with_selector(text)), [] as [&str; 0]);
+}
+
+#[test]
 fn paths_of_more_than_64_segments_are_refused() {
     let target = |count: usize| {
         let path = vec!["a"; count].join(".");
@@ -221,4 +244,13 @@ fn a_condition_without_operators_is_equality() {
     let null = indicator("pattern: {condition: {contains: null}}");
     assert_eq!(codes(&null), ["PH-010"]);
     assert_eq!(codes(&indicator("pattern: {}")), ["PH-104"]);
+}
+
+#[test]
+fn a_match_predicate_is_a_mapping() {
+    let entries = [("b", "x"), ("a", "y")];
+    let entries = entries.map(|(path, value)| (path.to_owned(), Condition::from(value)));
+    let predicate: MatchPredicate = entries.into_iter().collect();
+    assert_eq!(predicate.get_index_of("a"), Some(1));
+    assert!(evaluate_predicate(&predicate, &json!({"a": "y", "b": "x"})));
 }

@@ -11,6 +11,7 @@ mod differential;
 mod differential_table;
 mod doubtful;
 mod evaluation;
+mod package;
 mod properties;
 mod rules;
 mod schema_agreement;

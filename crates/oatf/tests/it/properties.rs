@@ -78,8 +78,11 @@ fn any_json() -> BoxedStrategy<Value> {
 
 /// Mappings that hold what the rules look for in protocol state.
 fn any_state() -> BoxedStrategy<Value> {
+    // What cannot be read is not parsed, so it cannot be read back.
+    let when = predicate().prop_map(|when| serde_json::to_value(when).unwrap());
+    let when = prop_oneof![when, Just(Value::Null)];
     let entry =
-        (option(any_json()), option(any_json()), odd_text()).prop_map(|(when, content, action)| {
+        (option(when), option(any_json()), odd_text()).prop_map(|(when, content, action)| {
             let mut entry = Map::new();
             entry.extend(when.map(|when| ("when".to_owned(), when)));
             entry.extend(content.map(|content| ("content".to_owned(), content)));
@@ -87,16 +90,17 @@ fn any_state() -> BoxedStrategy<Value> {
             Value::Object(entry)
         });
     let list = prop::collection::vec(entry, 0..3).prop_map(Value::from);
-    let key = select(vec![
+    let lists = select(vec![
         "tool_responses",
         "elicitation_responses",
         "elicitations",
-        "tools",
-        "prompts",
-        "run_agent_input",
-        "other",
     ]);
-    prop::collection::vec((key, prop_oneof![list, any_json()]), 0..4)
+    let others = select(vec!["tools", "prompts", "run_agent_input", "other"]);
+    let field = prop_oneof![
+        (lists, list.clone()),
+        (others, prop_oneof![list, any_json()])
+    ];
+    prop::collection::vec(field, 0..4)
         .prop_map(|entries| {
             Value::Object(
                 entries

@@ -289,6 +289,49 @@ fn elicitation_modes_are_a_closed_enumeration() {
     assert_eq!(codes(text), ["V-005"]);
     assert!(parse(&text.replace("forn", "'{{kind}}'")).is_ok());
     assert!(parse(&text.replace("mcp_server", "voice_server")).is_ok());
+    // What is no text at all is no member either.
+    for odd in ["5", "[form]", "{form: 1}", "true"] {
+        assert_eq!(codes(&text.replace("forn", odd)), ["PH-010"], "{odd}");
+    }
+    assert_eq!(codes(&text.replace("forn", "null")), [] as [&str; 0]);
+}
+
+/// What a list of another mode means is not ours to say.
+#[test]
+fn dispatch_lists_are_read_where_their_mode_has_them() {
+    let text = |mode: &str, state: &str| {
+        format!("oatf: \"0.1\"\nattack:\n  execution: {{mode: {mode}, state: {{{state}}}}}\n")
+    };
+    let odd = "task_responses: {x: 1}, tools: [{name: a, responses: [{when: x}]}]";
+    assert_eq!(codes(&text("mcp_server", odd)), ["PH-010"]);
+    assert_eq!(codes(&text("a2a_server", odd)), ["PH-010"]);
+    for mode in ["voice_server", "mcp_client"] {
+        let errors = parse(&text(mode, odd));
+        assert!(errors.is_ok(), "{mode}: {errors:?}");
+    }
+    let absent = "tools: [{name: a, responses: null}, null, 5], prompts: {a: 1}";
+    assert!(parse(&text("mcp_server", absent)).is_ok());
+}
+
+/// A program can put anything into a state; what cannot be read back is told.
+#[test]
+fn states_that_programs_build_are_held_to_the_same() {
+    let found = |mode: &str, state: Value| {
+        let mut attack = Attack::default();
+        attack.execution.mode = Some(mode.into());
+        attack.execution.state = Some(state);
+        let errors = validate(&Document::new(attack)).errors;
+        let errors = errors.into_iter().map(|error| (error.rule, error.message));
+        errors.collect::<Vec<_>>()
+    };
+    let odd = json!({"tools": [{"name": "a", "responses": [{"when": "x"}]}]});
+    let told = found("mcp_server", odd.clone());
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, "PH-101");
+    assert!(told[0].1.contains("tools[0].responses[0].when"), "{told:?}");
+    assert_eq!(found("voice_server", odd), []);
+    let mode = json!({"elicitations": [{"message": "m", "mode": 5}]});
+    assert!(!found("mcp_server", mode).is_empty());
 }
 
 /// V-020 forbids custom tags; those of the core schema mean what YAML says.

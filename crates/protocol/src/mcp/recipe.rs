@@ -44,6 +44,10 @@ fn rust_files(directory: &Path, files: &mut Vec<PathBuf>) {
 #[test]
 fn a_revision_is_named_in_its_row_only() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    if !crates.join("test-support").is_dir() {
+        // The package has this crate only.
+        return;
+    }
     let mut files = Vec::new();
     for entry in fs::read_dir(&crates).expect("the crates are there") {
         let source = entry.expect("an entry").path().join("src");

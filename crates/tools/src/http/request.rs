@@ -71,6 +71,15 @@ impl ToolRequest {
         })
     }
 
+    /// What is sent where `body` is rendered, as people read it: a form as its text, anything else as JSON.
+    pub(crate) fn shown_body(&self, body: Value) -> Value {
+        let kind = self.headers.expose().get("content-type");
+        match body {
+            Value::Object(fields) if kind.is_some_and(is_form) => form(&fields).into(),
+            other => other,
+        }
+    }
+
     /// Whether sending it twice has the effect of sending it once.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {

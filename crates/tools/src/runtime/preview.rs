@@ -87,7 +87,12 @@ impl Preview<'_> {
         let request = ToolRequest::new(http, &self.scope)?;
         let mut shown = self.sent(&request);
         if let Some(body) = &http.body {
-            shown["body"] = body.render(&self.scope)?.into_exposed();
+            // Secrets are masked before a form is made of them, which would write them differently.
+            let body = body.render(&self.scope)?.into_exposed();
+            shown["body"] = match request.shown_body(self.secrets.redact_value(body)) {
+                Value::String(form) => self.plain(&form).into(),
+                json => json,
+            };
         }
         Ok(shown)
     }

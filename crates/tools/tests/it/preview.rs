@@ -112,6 +112,20 @@ fn every_backend_says_what_it_would_do() {
         ),
         (
             one_action(
+                "stateless_http: {method: POST, url: '{settings.host}/f', \
+                 headers: {Content-Type: application/x-www-form-urlencoded}, \
+                 body: {n: '{n}', x: '{x}', key: '{settings.api_key}', token: '{auth.git()}', \
+                 list: [a&b, {c: 1}], none: null}}",
+            ),
+            json!({"runtime": "stateless_http", "request": {
+                "method": "POST",
+                "url": "http://127.0.0.1:9/f",
+                "headers": {"content-type": "application/x-www-form-urlencoded"},
+                "body": "n=2&x=a+b&key=[redacted]&token=[redacted]&list=a%26b&list=%7B%22c%22%3A1%7D",
+            }}),
+        ),
+        (
+            one_action(
                 "stateful_session: {create: {method: POST, url: '{settings.host}/s'}, extract: {id: $.id}, \
                  execute: {method: POST, url: '{settings.host}/s/{session.id}', body: {x: '{x}'}}, \
                  destroy: {method: DELETE, url: '{settings.host}/s/{session.id}'}}",

@@ -46,7 +46,7 @@ fn what_the_sdks_of_platforms_sign_is_genuine() {
 
 #[test]
 fn what_the_sdks_of_platforms_for_node_sign_is_genuine() {
-    check_peer("webhook-signers-js", "node_modules", &["shopify"]);
+    check_peer("webhook-signers-js", "node_modules", &["shopify", "github"]);
 }
 
 /// Verifies what a peer signs with SDKs, and refuses it with another secret or body.

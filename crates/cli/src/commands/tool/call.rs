@@ -85,7 +85,7 @@ impl ToolCallCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         self.check_files()?;
         let tools = manifests::tools(std::slice::from_ref(&self.manifest))?;
-        let operator = self.operator.operator()?;
+        let operator = self.operator.operator_of_one_call()?;
         let target = CallTarget::find(&tools, &self.action)
             .map_err(|error| CommandError::usage(error.to_string()))?;
         let given = self.arguments.read()?;

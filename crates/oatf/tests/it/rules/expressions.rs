@@ -163,17 +163,24 @@ fn json_paths() -> Vec<Case> {
             "extractors: [{{name: a, source: response, type: json_path, selector: {selector}}}]"
         ))
     };
-    ["\"$.a[\"", "a.b", "\"$[?(\"", "\"\""]
-        .iter()
-        .map(|bad| {
-            case(
-                "V-015",
-                bad,
-                extractor("\"$.a[0]..b[?@.c == 1]\""),
-                extractor(&format!("»{bad}")),
-                format!("{PHASE}.extractors[0].selector"),
-            )
-        })
+    let refused = |code: &'static str, bad: &str| {
+        case(
+            code,
+            bad,
+            extractor("\"$.a[0]..b[?@.c == 1 && @.d != 'match(' && length(@.e) > 1]\""),
+            extractor(&format!("»{bad}")),
+            format!("{PHASE}.extractors[0].selector"),
+        )
+    };
+    let broken = ["\"$.a[\"", "a.b", "\"$[?(\"", "\"\""];
+    // They have a dialect and a time of their own, so a pattern in them is never looked at.
+    let regexes = [
+        "\"$[?match(@.a, '(?=x)')]\"",
+        "\"$[?@.b == 1 && !(search(@.a, '['))]\"",
+    ];
+    let broken = broken.iter().map(|bad| refused("V-015", bad));
+    broken
+        .chain(regexes.iter().map(|bad| refused("PH-105", bad)))
         .collect()
 }
 

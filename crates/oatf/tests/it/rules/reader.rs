@@ -118,6 +118,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.extend(wrong_types());
     cases.extend(missing_fields());
     cases.extend(numbers());
+    cases.extend(dispatch_lists());
     cases
 }
 
@@ -469,6 +470,82 @@ fn missing_fields() -> Vec<Case> {
             phase(&format!("extractors: [{{»{}}}]", rest.join(", "))),
             format!("attack.execution.phases[0].extractors[0].{key}"),
         ));
+    }
+    cases
+}
+
+/// Entries of dispatch lists are read when they are answered from, and must be readable before.
+fn dispatch_lists() -> Vec<Case> {
+    let lists = [
+        (
+            "mcp_server",
+            "tools: [{name: a, responses: LIST}]",
+            "tools[0].responses",
+        ),
+        (
+            "mcp_server",
+            "prompts: [{name: a, responses: LIST}]",
+            "prompts[0].responses",
+        ),
+        ("mcp_server", "elicitations: LIST", "elicitations"),
+        (
+            "mcp_client",
+            "sampling_responses: LIST",
+            "sampling_responses",
+        ),
+        (
+            "mcp_client",
+            "elicitation_responses: LIST",
+            "elicitation_responses",
+        ),
+        ("a2a_server", "task_responses: LIST", "task_responses"),
+        ("ag_ui_client", "tool_responses: LIST", "tool_responses"),
+    ];
+    let entries = [
+        ("PH-010", "[{when: »\"x\"}]", "[0].when"),
+        (
+            "PH-010",
+            "[{content: y}, {when: {c: {regex: »1}}}]",
+            "[1].when.c.regex",
+        ),
+        (
+            "PH-010",
+            "[{when: {c: {contains: »5}}}]",
+            "[0].when.c.contains",
+        ),
+        (
+            "PH-009",
+            "[{when: {c: {contains: x, »like: y}}}]",
+            "[0].when.c.like",
+        ),
+        (
+            "PH-012",
+            "[{when: {c: {gt: »99999999999999999999}}}]",
+            "[0].when.c.gt",
+        ),
+        (
+            "PH-010",
+            "[{synthesize: {prompt: »5}}]",
+            "[0].synthesize.prompt",
+        ),
+        ("PH-010", "[»x]", "[0]"),
+        ("PH-010", "»{x: 1}", ""),
+    ];
+    let mut cases = Vec::new();
+    for (mode, state, path) in lists {
+        for (code, bad, within) in entries {
+            let text = |list: &str| {
+                let state = state.replace("LIST", list);
+                document(&format!("execution: {{mode: {mode}, state: {{{state}}}}}"))
+            };
+            let whole = format!("attack.execution.state.{path}{within}");
+            let good = "[{when: {c: {regex: x}, d: 5, e: {f: 1}}, content: 1}, {messages: [1]}]";
+            let about = format!("{path}: {bad}");
+            // What is no list is told at its key.
+            let key = path.rsplit('.').next().unwrap_or_default();
+            let failing = text(bad).replace(&format!("{key}: »"), &format!("»{key}: "));
+            cases.push(case(code, &about, text(good), failing, whole));
+        }
     }
     cases
 }
