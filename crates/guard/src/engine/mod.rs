@@ -192,6 +192,8 @@ pub struct GuardSession {
     /// The methods of requests of the server, by id.
     asked_by_server: HashMap<String, String>,
     listings: BTreeMap<PinKind, PinnedListing>,
+    /// Lists of which it was told that they did not end.
+    unfinished: BTreeSet<PinKind>,
     withheld: BTreeMap<PinKind, BTreeSet<String>>,
     /// The tools that the lock has for this server, if it has any list of them.
     pinned_tools: Option<BTreeSet<String>>,
@@ -249,6 +251,7 @@ impl GuardSession {
             open: OpenCalls::default(),
             asked_by_server: HashMap::new(),
             listings: BTreeMap::new(),
+            unfinished: BTreeSet::new(),
             withheld: BTreeMap::new(),
             approved_tools: pinned_tools.clone(),
             described: BTreeSet::new(),
