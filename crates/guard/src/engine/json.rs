@@ -130,10 +130,10 @@ impl<'de> Visitor<'de> for UniqueKeys {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut read = Map::new();
         while let Some(key) = members.next_key::<String>()? {
-            if read.contains_key(&key) {
+            let value = members.next_value_seed(UniqueKeys)?;
+            if read.insert(key, value).is_some() {
                 return Err(A::Error::custom("a key comes twice in one object"));
             }
-            read.insert(key, members.next_value_seed(UniqueKeys)?);
         }
         Ok(Value::Object(read))
     }

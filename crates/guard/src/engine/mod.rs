@@ -703,8 +703,7 @@ impl GuardSession {
             MessageFrom::Client => ("client", Direction::Request),
             MessageFrom::Server => ("server", Direction::Response),
         };
-        let text = String::from_utf8_lossy(&line[..line.len().min(64 << 10)]).into_owned();
-        self.saw(UNPARSED, Some(direction), Value::String(text));
+        self.saw(UNPARSED, Some(direction), beginning_of(line));
         let message = format!("the {who} sent what is no message, so it did not pass: {reason}");
         self.tell(self.finding(FindingCode::Malformed, GuardDecision::Block, message));
         Passage::Instead(match from {
@@ -764,6 +763,12 @@ impl GuardSession {
         spans::of_finding(&self.span, &finding);
         self.recorder.with(|recorder| recorder.finding(&finding));
     }
+}
+
+/// As much as is written down of what is no message.
+fn beginning_of(text: &[u8]) -> Value {
+    let beginning = &text[..text.len().min(64 << 10)];
+    String::from_utf8_lossy(beginning).into_owned().into()
 }
 
 /// Messages as one batch.

@@ -97,7 +97,8 @@ impl GuardSession {
             calls.push(PendingCall::unknown(exchange));
         }
         let mut said = Value::from(text);
-        self.saw(UNPARSED, Some(Direction::Response), said.clone());
+        let shown = super::beginning_of(text.as_bytes());
+        self.saw(UNPARSED, Some(Direction::Response), shown);
         for call in calls {
             self.span = call.span.clone();
             let judged = self.judge_said(&call, said.clone(), Some(&json!([said])), true);

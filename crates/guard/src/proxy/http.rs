@@ -355,7 +355,7 @@ impl HttpProxy {
             });
             is_asked = true;
         }
-        let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+        let (mut to_server, mut to_client): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         for action in actions {
             match action {
                 GuardAction::ToServer(text) => to_server.push(text),
@@ -363,7 +363,7 @@ impl HttpProxy {
                 GuardAction::Await(_) | GuardAction::Question { .. } => {}
             }
         }
-        match (to_server.pop(), one_body(to_client)) {
+        match (to_server.pop(), one_body(&to_client)) {
             (Some(text), None) => {
                 if !is_asked {
                     // They repeat what was taken out.
@@ -496,7 +496,7 @@ impl HttpProxy {
         }
         let judged = match exchange.judge(MessageFrom::Server, &body) {
             Passage::Pass => body,
-            Passage::Instead(actions) => match one_body(to_client(actions)) {
+            Passage::Instead(actions) => match one_body(&to_client(actions)) {
                 Some(text) => text.into(),
                 None => return unanswerable(&exchange, "the answer did not pass"),
             },
@@ -705,8 +705,8 @@ fn judged_event(exchange: &HttpExchange, raw: RawEvent) -> Option<Bytes> {
 }
 
 /// Messages as one body; several of them are a batch.
-fn one_body(texts: Vec<String>) -> Option<String> {
-    match texts.as_slice() {
+fn one_body(texts: &[String]) -> Option<String> {
+    match texts {
         [] => None,
         [only] => Some(only.clone()),
         all => Some(format!("[{}]", all.join(","))),
@@ -783,7 +783,7 @@ fn unanswered(exchange: &HttpExchange, error: &ClientError) -> Reply {
 /// The answer cannot be passed on: the client gets an error for its request.
 fn unanswerable(exchange: &HttpExchange, why: &str) -> Reply {
     let actions = exchange.with(|session| session.exchange_failed(exchange.number, why));
-    match one_body(to_client(actions)) {
+    match one_body(&to_client(actions)) {
         Some(text) => Reply::json(StatusCode::BAD_GATEWAY, text),
         None => failed(StatusCode::BAD_GATEWAY, &Value::Null, why),
     }

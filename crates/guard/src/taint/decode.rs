@@ -47,7 +47,9 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
 /// What a text says that is JSON with escapes: its keys and values, one on a line.
 fn json(text: &str) -> Option<String> {
     let is_json = text.trim_start().starts_with(['{', '[', '"']);
-    if !is_json || text.len() > MAX_BYTES || !text.contains('\\') {
+    // Other escapes stand for what is no part of a word.
+    let is_escape = |pair: &[u8]| matches!(pair, [b'\\', b'b' | b'f' | b'n' | b'r' | b't' | b'u']);
+    if !is_json || text.len() > MAX_BYTES || !text.as_bytes().windows(2).any(is_escape) {
         return None;
     }
     let mut plain = String::with_capacity(text.len());

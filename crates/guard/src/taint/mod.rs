@@ -160,6 +160,9 @@ pub struct TaintFootprint {
     pub values: usize,
 }
 
+/// An argument or a key of one: its path, and what it says.
+type Leaf = (String, String);
+
 /// Remembers results.
 #[derive(Debug)]
 pub struct TaintTracker {
@@ -379,8 +382,8 @@ impl TaintTracker {
             is_complete: !self.untrusted.has_forgotten() && !self.secret.has_forgotten(),
             ..CallTaint::default()
         };
-        let mut leaves: Vec<(String, String)> = Vec::new();
-        let mut keys: Vec<(String, String)> = Vec::new();
+        let mut leaves: Vec<Leaf> = Vec::new();
+        let mut keys: Vec<Leaf> = Vec::new();
         let mut bytes = 0;
         each_value(arguments, &mut |is_key, path, text| {
             bytes += text.len();
@@ -406,7 +409,7 @@ impl TaintTracker {
     fn all_hits(
         &self,
         held: &HeldTexts,
-        (leaves, keys): (&[(String, String)], &[(String, String)]),
+        (leaves, keys): (&[Leaf], &[Leaf]),
         is_excused: bool,
     ) -> Vec<TaintHit> {
         let mut found = self.hits(held, leaves, is_excused);
@@ -450,12 +453,7 @@ impl TaintTracker {
     }
 
     /// The arguments that stand in these texts; where `is_excused`, not those that stand in trusted ones, too.
-    fn hits(
-        &self,
-        held: &HeldTexts,
-        leaves: &[(String, String)],
-        is_excused: bool,
-    ) -> Vec<TaintHit> {
+    fn hits(&self, held: &HeldTexts, leaves: &[Leaf], is_excused: bool) -> Vec<TaintHit> {
         if held.is_empty() {
             return Vec::new();
         }
@@ -568,11 +566,7 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A value that is spread over arguments that follow each other.
-fn split(
-    held: &HeldTexts,
-    leaves: &[(String, String)],
-    is_excused: &dyn Fn(&str) -> bool,
-) -> Option<TaintHit> {
+fn split(held: &HeldTexts, leaves: &[Leaf], is_excused: &dyn Fn(&str) -> bool) -> Option<TaintHit> {
     let texts: Vec<&str> = leaves.iter().map(|(_, text)| text.as_str()).collect();
     let (first, mut hit) = held.part_over(&texts, is_excused)?;
     hit.form = TaintForm::Split;
