@@ -161,7 +161,7 @@ pub struct TaintFootprint {
 }
 
 /// An argument or a key of one: its path, and what it says.
-type Leaf = (String, String);
+type ArgumentText = (String, String);
 
 /// Remembers results.
 #[derive(Debug)]
@@ -382,8 +382,8 @@ impl TaintTracker {
             is_complete: !self.untrusted.has_forgotten() && !self.secret.has_forgotten(),
             ..CallTaint::default()
         };
-        let mut leaves: Vec<Leaf> = Vec::new();
-        let mut keys: Vec<Leaf> = Vec::new();
+        let mut leaves: Vec<ArgumentText> = Vec::new();
+        let mut keys: Vec<ArgumentText> = Vec::new();
         let mut bytes = 0;
         each_value(arguments, &mut |is_key, path, text| {
             bytes += text.len();
@@ -409,7 +409,7 @@ impl TaintTracker {
     fn all_hits(
         &self,
         held: &HeldTexts,
-        (leaves, keys): (&[Leaf], &[Leaf]),
+        (leaves, keys): (&[ArgumentText], &[ArgumentText]),
         is_excused: bool,
     ) -> Vec<TaintHit> {
         let mut found = self.hits(held, leaves, is_excused);
@@ -453,7 +453,7 @@ impl TaintTracker {
     }
 
     /// The arguments that stand in these texts; where `is_excused`, not those that stand in trusted ones, too.
-    fn hits(&self, held: &HeldTexts, leaves: &[Leaf], is_excused: bool) -> Vec<TaintHit> {
+    fn hits(&self, held: &HeldTexts, leaves: &[ArgumentText], is_excused: bool) -> Vec<TaintHit> {
         if held.is_empty() {
             return Vec::new();
         }
@@ -566,7 +566,11 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A value that is spread over arguments that follow each other.
-fn split(held: &HeldTexts, leaves: &[Leaf], is_excused: &dyn Fn(&str) -> bool) -> Option<TaintHit> {
+fn split(
+    held: &HeldTexts,
+    leaves: &[ArgumentText],
+    is_excused: &dyn Fn(&str) -> bool,
+) -> Option<TaintHit> {
     let texts: Vec<&str> = leaves.iter().map(|(_, text)| text.as_str()).collect();
     let (first, mut hit) = held.part_over(&texts, is_excused)?;
     hit.form = TaintForm::Split;
