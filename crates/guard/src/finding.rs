@@ -123,6 +123,8 @@ codes! {
     LookalikeName = "lookalike_name" High,
     /// Another server has a tool of this name.
     ShadowedName = "shadowed_name" Medium,
+    /// A list of definitions did not end, so its definitions are neither recorded nor missed.
+    PinUnfinished = "pin_unfinished" Medium,
     /// A server lists a name twice.
     DuplicateName = "duplicate_name" High,
     /// A call of a tool whose definition is withheld.
@@ -143,6 +145,8 @@ codes! {
     Malformed = "malformed" Medium,
     /// A message is longer than what is judged.
     TooLong = "too_long" Medium,
+    /// The server redirects to an address past the guard.
+    Redirected = "redirected" Medium,
     /// A server answered what nobody asked, or used an id of the guard.
     Unasked = "unasked" Medium,
     /// Not all of a result is followed, because the budget is used up.

@@ -98,8 +98,7 @@ impl GuardSession {
             Ok(result) => result,
             Err(error) => {
                 self.saw(&call.method, Some(Direction::Response), error.clone());
-                self.follow(&call.method, &call.method, &error);
-                return OneMessage::Pass;
+                return self.judge_error(&call, error, value);
             }
         };
         let content = match method {
@@ -257,23 +256,20 @@ fn arguments_of(method: A2aMethod, params: &Value) -> Value {
     Value::Object(arguments)
 }
 
-/// What a part says: its text, its data, or the name and the address of its file.
+/// What a part says: its text or its data alone, or else all that it has but its kind and the type of its file.
 fn part_of(part: &Value) -> Value {
-    for key in ["text", "data"] {
-        if let Some(value) = part.get(key) {
-            return value.clone();
-        }
+    let Value::Object(members) = part else {
+        return part.clone();
+    };
+    let mut said: Map<String, Value> = members.clone();
+    said.shift_remove("kind");
+    if let Some(Value::Object(file)) = said.get_mut("file") {
+        file.shift_remove("mimeType");
     }
-    match part.get("file") {
-        Some(Value::Object(file)) => {
-            let told = ["name", "uri", "bytes"];
-            let told = told.iter().filter_map(|key| {
-                let value = file.get(*key)?;
-                Some(((*key).to_owned(), value.clone()))
-            });
-            Value::Object(told.collect())
-        }
-        _ => part.clone(),
+    let mut values = said.values();
+    match (values.next(), values.next()) {
+        (Some(only), None) => only.clone(),
+        _ => Value::Object(said),
     }
 }
 
@@ -329,6 +325,7 @@ mod tests {
                 "parts": [
                     {"kind": "text", "text": "hello"},
                     {"kind": "data", "data": {"to": "eve"}},
+                    {"kind": "text", "text": "hello", "data": {"to": "mallory"}, "metadata": {"note": "x"}},
                     {"kind": "file", "file": {"name": "a.txt", "uri": "http://f.example/", "mimeType": "text/plain"}},
                 ],
             },
@@ -337,7 +334,7 @@ mod tests {
         assert_eq!(
             arguments_of(A2aMethod::SendMessage, &params),
             json!({
-                "parts": ["hello", {"to": "eve"}, {"name": "a.txt", "uri": "http://f.example/"}],
+                "parts": ["hello", {"to": "eve"}, {"text": "hello", "data": {"to": "mallory"}, "metadata": {"note": "x"}}, {"name": "a.txt", "uri": "http://f.example/"}],
                 "pushNotificationConfig": {"url": "http://hook.example/"},
             })
         );

@@ -90,10 +90,12 @@ impl GuardSession {
     }
 
     fn question(&self, ask: &HeldAsk) -> String {
-        let shown: String = printable_line(&ask.arguments.to_string())
-            .chars()
-            .take(SHOWN)
-            .collect();
+        let arguments = printable_line(&ask.arguments.to_string());
+        let mut shown: String = arguments.chars().take(SHOWN).collect();
+        let more = arguments.chars().count().saturating_sub(SHOWN);
+        if more > 0 {
+            shown.push_str(&format!("… ({more} more characters)"));
+        }
         let mut text = format!(
             "Proofhouse guard: allow the call of `{}` on the server `{}`? {} Arguments: {shown}",
             printable_line(ask.call.item()),

@@ -44,6 +44,9 @@ impl GuardSession {
             GuardProtocol::Mcp => call.item().to_owned(),
             GuardProtocol::A2a => call.method.clone(),
         };
+        if self.protocol == GuardProtocol::Mcp {
+            self.note_unfinished(PinKind::Tool);
+        }
         if let Some(withheld) = self.is_withheld(&tool) {
             let reason = "the definition of this tool is not approved; run `proofhouse guard approve` to look at it";
             let finding = self.finding(FindingCode::WithheldCall, GuardDecision::Block, reason);
@@ -115,7 +118,6 @@ impl GuardSession {
 
     /// Why a tool must not be called, if so.
     fn is_withheld(&self, tool: &str) -> Option<WithheldTool> {
-        self.setup.lock.as_ref()?;
         if self.protocol == GuardProtocol::A2a {
             return None;
         }
@@ -123,6 +125,7 @@ impl GuardSession {
         let withheld = self.withheld.get(&PinKind::Tool);
         // Clients call what they saw in an earlier session, too.
         let is_unapproved = match &self.pinned_tools {
+            _ if self.setup.lock.is_none() => false,
             Some(pinned) => pins.on_change == GuardDecision::Block && !pinned.contains(tool),
             None => !pins.records_first_use,
         };
@@ -287,7 +290,9 @@ fn redact_call(value: &Value, rule: Option<&PolicyRule>, taint: &CallTaint) -> O
     }
     // Half of a value that is split over arguments would stay.
     let hits = || taint.untrusted.iter().chain(&taint.secret);
-    if hits().any(|hit| hit.form == crate::taint::TaintForm::Split) || hits().count() == 0 {
+    // A key is no text that could be another one: under it stands what the server looks for there.
+    let is_stuck = |hit: &TaintHit| hit.is_key || hit.form == crate::taint::TaintForm::Split;
+    if hits().any(is_stuck) || hits().count() == 0 {
         return None;
     }
     for hit in hits() {

@@ -12,6 +12,8 @@ pub struct SessionFootprint {
     pub open: usize,
     /// Calls that somebody is asked about.
     pub asks: usize,
+    /// Tasks that were begun.
+    pub tasks: usize,
     /// Names of tools that were called.
     pub tools: usize,
 }
@@ -24,6 +26,7 @@ impl GuardSession {
             taint: self.taint.footprint(),
             open: self.open.len() + self.asked_by_server.len(),
             asks: self.asks.len(),
+            tasks: self.tasks.len(),
             tools: self.history.tools(),
         }
     }

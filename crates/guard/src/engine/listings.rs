@@ -37,8 +37,23 @@ impl GuardSession {
     /// A list is asked for; without a cursor, from its start.
     pub(super) fn begin_listing(&mut self, kind: PinKind, params: &Value) {
         if params.get("cursor").is_none_or(Value::is_null) {
+            self.note_unfinished(kind);
             self.listings.insert(kind, PinnedListing::default());
         }
+    }
+
+    /// A list that was begun and did not end is neither recorded nor complete. It is told once for each kind.
+    pub(super) fn note_unfinished(&mut self, kind: PinKind) {
+        let listed = self.listings.get(&kind).map_or(0, |list| list.items.len());
+        if listed == 0 || self.setup.lock.is_none() || !self.unfinished.insert(kind) {
+            return;
+        }
+        let message = format!(
+            "the list of {} goes on after {} that were read, so it is neither recorded nor complete",
+            kind.key(),
+            count(listed, kind),
+        );
+        self.tell(self.finding(FindingCode::PinUnfinished, GuardDecision::Log, message));
     }
 
     pub(super) fn judge_listing(
@@ -56,18 +71,21 @@ impl GuardSession {
             self.note_annotations(items);
             self.note_texts(items);
         }
-        let Some(file) = self.setup.lock.clone() else {
-            return OneMessage::Pass;
-        };
-        let lock = match file.read() {
+        let file = self.setup.lock.clone();
+        let lock = match file.as_ref().map(LockFile::read).transpose() {
             Ok(lock) => lock,
             Err(error) => return self.lock_failed(call, &error),
         };
         let is_last = result.get("nextCursor").is_none_or(Value::is_null);
-        match self.compare(kind, items, &lock, is_last) {
+        match self.compare(kind, items, lock.as_ref(), is_last) {
             Ok(withheld) => {
-                if let Err(error) = self.keep(&file, &lock, kind, is_last) {
+                if let (Some(file), Some(lock)) = (&file, &lock)
+                    && let Err(error) = self.keep(file, lock, kind, is_last)
+                {
                     return self.lock_failed(call, &error);
+                }
+                if is_last {
+                    self.listings.remove(&kind);
                 }
                 if withheld.is_empty() {
                     return OneMessage::Pass;
@@ -82,14 +100,16 @@ impl GuardSession {
         }
     }
 
-    /// Compares a page with the lock. Returns which of its items must not pass, by their numbers.
+    /// Compares a page with the lock, and looks at it; without a lock, it is looked at alone. Returns which of its items must not pass, by their numbers.
     fn compare(
         &mut self,
         kind: PinKind,
         page: &[Value],
-        lock: &Lock,
+        lock: Option<&Lock>,
         is_last: bool,
     ) -> Result<BTreeSet<usize>, &'static str> {
+        let (has_lock, none) = (lock.is_some(), Lock::default());
+        let lock = lock.unwrap_or(&none);
         let server = self.setup.server.clone();
         let pinned = lock.servers.get(&server).and_then(|pins| pins.listed(kind));
         let policy = self.setup.policy.pins.clone();
@@ -116,7 +136,7 @@ impl GuardSession {
             let change = match pinned {
                 Some(pinned) => changes_of_item(kind, &key, pinned.get(&key), one.as_ref())
                     .map(|change| (change, policy.on_change)),
-                None if policy.records_first_use => None,
+                None if policy.records_first_use || !has_lock => None,
                 None => changes_of_item(kind, &key, None, one.as_ref())
                     .map(|change| (change, GuardDecision::Block)),
             };

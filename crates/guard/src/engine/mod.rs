@@ -9,11 +9,13 @@ mod asks;
 mod calls;
 mod footprint;
 mod history;
+mod json;
 mod listings;
 mod mentions;
 mod open_calls;
 mod results;
 mod shared;
+mod tasks;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,11 +27,13 @@ use proofhouse_protocol::mcp::{
     McpEra, McpMethod, McpNotification, answer_with_call, content_of_params, era_of,
 };
 use proofhouse_protocol::rpc::{self, RpcMessage};
+use proofhouse_source::printable_line;
 use proofhouse_wire::trace::Span;
 use serde_json::Value;
 
 pub use answers::BLOCKED;
 pub use footprint::SessionFootprint;
+pub use results::TextPassage;
 pub(crate) use results::structured;
 pub use watch::{WatchError, Watcher};
 
@@ -44,6 +48,7 @@ use history::GuardHistory;
 use listings::PinnedListing;
 use mentions::ToolMentions;
 use open_calls::{OpenCalls, PendingCall};
+use tasks::TaskOrigins;
 
 /// What a session is about.
 #[derive(Debug)]
@@ -187,6 +192,8 @@ pub struct GuardSession {
     /// The methods of requests of the server, by id.
     asked_by_server: HashMap<String, String>,
     listings: BTreeMap<PinKind, PinnedListing>,
+    /// Lists of which it was told that they did not end.
+    unfinished: BTreeSet<PinKind>,
     withheld: BTreeMap<PinKind, BTreeSet<String>>,
     /// The tools that the lock has for this server, if it has any list of them.
     pinned_tools: Option<BTreeSet<String>>,
@@ -196,6 +203,8 @@ pub struct GuardSession {
     described: BTreeSet<String>,
     /// What tools say of themselves, for rules.
     annotations: HashMap<String, Value>,
+    /// What tasks were begun with, by their ids.
+    tasks: TaskOrigins,
     /// Tools that results and definitions name.
     mentions: ToolMentions,
     /// What partners are to be told; nothing where the session is not shared.
@@ -242,11 +251,13 @@ impl GuardSession {
             open: OpenCalls::default(),
             asked_by_server: HashMap::new(),
             listings: BTreeMap::new(),
+            unfinished: BTreeSet::new(),
             withheld: BTreeMap::new(),
             approved_tools: pinned_tools.clone(),
             described: BTreeSet::new(),
             pinned_tools,
             annotations: HashMap::new(),
+            tasks: TaskOrigins::default(),
             mentions: ToolMentions::default(),
             facts: None,
             asks: BTreeMap::new(),
@@ -305,6 +316,11 @@ impl GuardSession {
         ended(&waiting, why)
     }
 
+    /// The server redirects to where no guard is.
+    pub fn redirected(&mut self, message: &str) {
+        self.tell(self.finding(FindingCode::Redirected, GuardDecision::Block, message));
+    }
+
     /// Something that is no message of the protocol does not pass.
     pub fn refused(&mut self, message: &str) {
         self.tell(self.finding(FindingCode::Malformed, GuardDecision::Block, message));
@@ -322,12 +338,15 @@ impl GuardSession {
     }
 
     fn judge_line(&mut self, from: MessageFrom, line: &[u8]) -> Passage {
-        let value: Value = match serde_json::from_slice(line) {
+        let value = match json::read(line) {
             Ok(value) => value,
             Err(error) => return self.malformed(from, line, &error.to_string()),
         };
         if let Value::Array(items) = value {
             return self.batch(from, items, line);
+        }
+        if let Some(reason) = self.ambiguity(&value) {
+            return self.malformed(from, line, &reason);
         }
         let copy = value.clone();
         match rpc::of_text(value, line) {
@@ -336,6 +355,27 @@ impl GuardSession {
                 self.carry_out(from, one, line)
             }
             Err(error) => self.malformed(from, line, &error.to_string()),
+        }
+    }
+
+    /// Why a message could be read in another way, if so.
+    fn ambiguity(&self, message: &Value) -> Option<String> {
+        let twin = json::twin_of_rpc(message).or_else(|| match self.protocol {
+            GuardProtocol::Mcp => json::twin_of_mcp(message),
+            GuardProtocol::A2a => None,
+        });
+        twin.map(|key| {
+            let key = printable_line(key);
+            format!("`{key}` is a member of the protocol in other letters")
+        })
+    }
+
+    /// What becomes of a line that another reader could take for several.
+    pub fn not_one_line(&mut self, from: MessageFrom, line: &[u8]) -> Vec<GuardAction> {
+        let reason = "it has a carriage return that does not end it";
+        match self.malformed(from, line, reason) {
+            Passage::Pass => Vec::new(),
+            Passage::Instead(actions) => actions,
         }
     }
 
@@ -395,17 +435,16 @@ impl GuardSession {
         }
         let (mut passing, mut answers, mut is_same) = (Vec::new(), Vec::new(), true);
         for item in items {
-            let one = match rpc::from_value(item.clone()) {
+            let read = match self.ambiguity(&item) {
+                Some(reason) => Err(reason),
+                None => rpc::from_value(item.clone()).map_err(|error| error.to_string()),
+            };
+            let one = match read {
                 Ok(message) => self.one(from, message, &item),
-                Err(error) => {
-                    let invalid =
-                        self.malformed(from, item.to_string().as_bytes(), &error.to_string());
-                    answers.extend(match invalid {
-                        Passage::Pass => Vec::new(),
-                        Passage::Instead(actions) => actions,
-                    });
-                    OneMessage::Drop
-                }
+                Err(reason) => match self.malformed(from, item.to_string().as_bytes(), &reason) {
+                    Passage::Pass => OneMessage::Drop,
+                    Passage::Instead(actions) => OneMessage::Actions(actions),
+                },
             };
             match one {
                 OneMessage::Pass => {
@@ -428,17 +467,24 @@ impl GuardSession {
         if is_same {
             return Passage::Pass;
         }
-        if !passing.is_empty() {
-            let text = rpc::to_text(&Value::Array(passing));
-            answers.insert(
-                0,
-                match from {
-                    MessageFrom::Client => GuardAction::ToServer(text),
-                    MessageFrom::Server => GuardAction::ToClient(text),
-                },
-            );
+        let passing: Vec<String> = passing.iter().map(rpc::to_text).collect();
+        let (mut to_client, mut actions) = (Vec::new(), Vec::new());
+        match from {
+            MessageFrom::Client if passing.is_empty() => {}
+            MessageFrom::Client => actions.push(GuardAction::ToServer(batch_of(&passing))),
+            MessageFrom::Server => to_client = passing,
         }
-        Passage::Instead(answers)
+        for answer in answers {
+            match answer {
+                GuardAction::ToClient(text) => to_client.push(text),
+                other => actions.push(other),
+            }
+        }
+        // A batch is answered with a batch.
+        if !to_client.is_empty() {
+            actions.push(GuardAction::ToClient(batch_of(&to_client)));
+        }
+        Passage::Instead(actions)
     }
 
     fn carry_out(&mut self, from: MessageFrom, one: OneMessage, line: &[u8]) -> Passage {
@@ -471,6 +517,13 @@ impl GuardSession {
             }
             (MessageFrom::Client, RpcMessage::Response { id, outcome }) => {
                 self.client_response(&id, outcome)
+            }
+            // Some servers do what it says all the same, and no rule was tried.
+            (_, RpcMessage::Notification { method, .. }) if McpMethod::parse(&method).is_some() => {
+                let message = "a request has no id, so nobody waits for its answer";
+                let finding = self.finding(FindingCode::Malformed, GuardDecision::Block, message);
+                self.tell(finding.about(method));
+                OneMessage::Drop
             }
             (MessageFrom::Client, RpcMessage::Notification { method, params }) => {
                 if method == McpNotification::Cancelled.as_str() {
@@ -640,10 +693,7 @@ impl GuardSession {
         self.saw(&call.method, Some(Direction::Response), content);
         match outcome {
             Ok(result) => self.judge_result(&call, result, value),
-            Err(error) => {
-                self.follow(&call.method, call.item(), &error);
-                OneMessage::Pass
-            }
+            Err(error) => self.judge_error(&call, error, value),
         }
     }
 
@@ -653,8 +703,7 @@ impl GuardSession {
             MessageFrom::Client => ("client", Direction::Request),
             MessageFrom::Server => ("server", Direction::Response),
         };
-        let text = String::from_utf8_lossy(&line[..line.len().min(64 << 10)]).into_owned();
-        self.saw(UNPARSED, Some(direction), Value::String(text));
+        self.saw(UNPARSED, Some(direction), beginning_of(line));
         let message = format!("the {who} sent what is no message, so it did not pass: {reason}");
         self.tell(self.finding(FindingCode::Malformed, GuardDecision::Block, message));
         Passage::Instead(match from {
@@ -714,6 +763,17 @@ impl GuardSession {
         spans::of_finding(&self.span, &finding);
         self.recorder.with(|recorder| recorder.finding(&finding));
     }
+}
+
+/// As much as is written down of what is no message.
+fn beginning_of(text: &[u8]) -> Value {
+    let beginning = &text[..text.len().min(64 << 10)];
+    String::from_utf8_lossy(beginning).into_owned().into()
+}
+
+/// Messages as one batch.
+fn batch_of(messages: &[String]) -> String {
+    format!("[{}]", messages.join(","))
 }
 
 /// The errors of requests that nobody answers any more.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use proofhouse_detect::UNPARSED;
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::rpc;
 use proofhouse_wire::trace::Span;
@@ -32,6 +33,20 @@ pub(super) struct PendingCall {
 }
 
 impl PendingCall {
+    /// What is answered where nobody asked for anything that is known.
+    pub(super) fn unknown(exchange: u64) -> Self {
+        Self {
+            exchange,
+            id: Value::Null,
+            method: UNPARSED.to_owned(),
+            params: Value::Null,
+            arguments: Value::Null,
+            tail: String::new(),
+            is_modern: false,
+            span: Span::none(),
+        }
+    }
+
     /// The tool, prompt or resource that it uses; the method where there is none.
     pub(super) fn item(&self) -> &str {
         let key = McpMethod::parse(&self.method).and_then(McpMethod::item_param);
@@ -104,6 +119,13 @@ impl OpenCalls {
         if let Some(call) = self.open.get_mut(&(exchange, key(id))) {
             tail.clone_into(&mut call.tail);
         }
+    }
+
+    /// Those of one exchange.
+    pub(super) fn of_exchange(&self, exchange: u64) -> Vec<PendingCall> {
+        let range = (exchange, String::new())..(exchange.saturating_add(1), String::new());
+        let calls = self.open.range(range);
+        calls.map(|(_, call)| call.clone()).collect()
     }
 
     /// Those of one exchange, which waits no longer.

@@ -1,7 +1,10 @@
 //! Answers of the server on their way back: definitions are compared with the pins, results are followed and judged.
 
+use proofhouse_detect::UNPARSED;
+use proofhouse_oatf::Direction;
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::rpc;
+use proofhouse_wire::trace::Span;
 use serde_json::{Value, json};
 
 use super::answers::refusal;
@@ -18,6 +21,26 @@ use crate::taint::{CallTaint, TaintLabel, texts_below};
 /// How much of a result's text expressions see.
 const MAX_TEXT: usize = 256 << 10;
 
+/// What becomes of an answer that is no message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextPassage {
+    /// It passes as it is.
+    Pass,
+    /// This passes in its place.
+    Redacted(String),
+    /// It does not pass.
+    Withheld(String),
+}
+
+/// What becomes of what a server answered.
+enum SaidPassage {
+    Pass,
+    /// This passes in its place.
+    Redacted(Value),
+    /// It does not pass, and why.
+    Withheld(String),
+}
+
 impl GuardSession {
     pub(super) fn judge_result(
         &mut self,
@@ -33,9 +56,62 @@ impl GuardSession {
                 self.judge_instructions(call, &result, value)
             }
             Some(McpMethod::ToolsCall | McpMethod::ResourcesRead | McpMethod::PromptsGet) => {
+                self.tasks.note(call, &result);
                 self.judge_content(call, result, None, value)
             }
+            Some(McpMethod::TasksResult | McpMethod::TasksGet) => {
+                let begun = self.tasks.begun_with(call);
+                self.judge_content(begun.as_ref().unwrap_or(call), result, None, value)
+            }
             _ => OneMessage::Pass,
+        }
+    }
+
+    /// An error of the protocol; models read it as they read results.
+    pub(super) fn judge_error(
+        &mut self,
+        call: &PendingCall,
+        error: Value,
+        value: &Value,
+    ) -> OneMessage {
+        let begun = self.tasks.begun_with(call);
+        let call = begun.as_ref().unwrap_or(call);
+        let texts = ["message", "data"].iter().filter_map(|key| error.get(key));
+        let texts = Value::Array(texts.cloned().collect());
+        match self.judge_said(call, error, Some(&texts), true) {
+            SaidPassage::Pass => OneMessage::Pass,
+            SaidPassage::Redacted(error) => {
+                let mut whole = with_id(value, call);
+                whole["error"] = error;
+                OneMessage::Replace(whole)
+            }
+            SaidPassage::Withheld(why) => OneMessage::Answer(refusal(call, &why)),
+        }
+    }
+
+    /// Judges an answer that is no message, such as the page of a proxy, as the result of what was asked in its exchange.
+    pub fn judge_text(&mut self, exchange: u64, text: &str) -> TextPassage {
+        self.sequence = 0;
+        let mut calls = self.open.of_exchange(exchange);
+        if calls.is_empty() {
+            calls.push(PendingCall::unknown(exchange));
+        }
+        let mut said = Value::from(text);
+        let shown = super::beginning_of(text.as_bytes());
+        self.saw(UNPARSED, Some(Direction::Response), shown);
+        for call in calls {
+            self.span = call.span.clone();
+            let judged = self.judge_said(&call, said.clone(), Some(&json!([said])), true);
+            self.span = Span::none();
+            match judged {
+                SaidPassage::Pass => {}
+                SaidPassage::Redacted(redacted) => said = redacted,
+                SaidPassage::Withheld(why) => return TextPassage::Withheld(why),
+            }
+        }
+        match said {
+            Value::String(said) if said != text => TextPassage::Redacted(said),
+            _ => TextPassage::Pass,
         }
     }
 
@@ -43,50 +119,63 @@ impl GuardSession {
     pub(super) fn judge_content(
         &mut self,
         call: &PendingCall,
-        mut result: Value,
+        result: Value,
         read: Option<&Value>,
         value: &Value,
     ) -> OneMessage {
+        let is_error = result.get("isError") == Some(&Value::Bool(true));
+        match self.judge_said(call, result, read, is_error) {
+            SaidPassage::Pass => OneMessage::Pass,
+            SaidPassage::Redacted(result) => {
+                let mut whole = with_id(value, call);
+                whole["result"] = result;
+                OneMessage::Replace(whole)
+            }
+            SaidPassage::Withheld(why) => OneMessage::Answer(refusal(call, &why)),
+        }
+    }
+
+    /// Follows and judges what a server answered.
+    fn judge_said(
+        &mut self,
+        call: &PendingCall,
+        mut said: Value,
+        read: Option<&Value>,
+        is_error: bool,
+    ) -> SaidPassage {
         let item = call.labelled().to_owned();
-        self.follow(&call.method, &item, read.unwrap_or(&result));
+        self.follow(&call.method, &item, read.unwrap_or(&said));
         let policy = std::sync::Arc::clone(&self.setup.policy);
         if !policy.rules.iter().any(|rule| rule.is_about_results) {
-            return OneMessage::Pass;
+            return SaidPassage::Pass;
         }
         let values = |session: &Self| {
             let label = policy.label(&session.setup.server, &item);
-            let is_error = result.get("isError") == Some(&Value::Bool(true));
             vec![
                 ("call", session.call_value(call, label)),
                 ("taint", taint_value(&CallTaint::default(), label)),
                 ("history", session.history_value()),
                 (
                     "result",
-                    json!({"text": text_of(read.unwrap_or(&result)), "is_error": is_error}),
+                    json!({"text": text_of(read.unwrap_or(&said)), "is_error": is_error}),
                 ),
             ]
         };
-        let outcome = self.decide(true, &values, &result, (call.item(), None));
-        let redacted = |mut whole: Value, result: Value| {
-            whole["result"] = result;
-            OneMessage::Replace(whole)
-        };
+        let outcome = self.decide(true, &values, &said, (call.item(), None));
         match outcome.decision {
-            GuardDecision::Allow | GuardDecision::Log => OneMessage::Pass,
+            GuardDecision::Allow | GuardDecision::Log => SaidPassage::Pass,
             GuardDecision::Redact => {
                 let rule = outcome.rule.and_then(|number| policy.rules.get(number));
-                match rule.map(|rule| rule.redact(&mut result)) {
-                    Some(Ok(())) => redacted(with_id(value, call), result),
-                    _ => OneMessage::Answer(refusal(
-                        call,
-                        "what should be taken out of the result could not be",
-                    )),
+                match rule.map(|rule| rule.redact(&mut said)) {
+                    Some(Ok(())) => SaidPassage::Redacted(said),
+                    _ => SaidPassage::Withheld(
+                        "what should be taken out of the result could not be".to_owned(),
+                    ),
                 }
             }
-            GuardDecision::Ask | GuardDecision::Block => OneMessage::Answer(refusal(
-                call,
-                &format!("the result was withheld: {}", outcome.message),
-            )),
+            GuardDecision::Ask | GuardDecision::Block => {
+                SaidPassage::Withheld(format!("the result was withheld: {}", outcome.message))
+            }
         }
     }
 
@@ -149,7 +238,8 @@ pub(crate) fn structured(result: &Value) -> Option<Value> {
             .get("text")
             .and_then(Value::as_str)
             .filter(|_| is_text)?;
-        serde_json::from_str(text).ok()
+        // What could be read in another way is followed as a text.
+        super::json::read(text.as_bytes()).ok()
     };
     match (result.get("structuredContent"), texts()) {
         (Some(value), texts) => {
@@ -197,8 +287,12 @@ fn text_of(result: &Value) -> String {
     if result.is_array() {
         walk(result, &mut out);
     }
-    for key in ["content", "contents", "messages", "structuredContent"] {
-        walk(result.get(key).unwrap_or(&Value::Null), &mut out);
+    // A task tells what it came to as a result within its own.
+    let inner = result.get("result").filter(|inner| inner.is_object());
+    for result in [Some(result), inner].into_iter().flatten() {
+        for key in ["content", "contents", "messages", "structuredContent"] {
+            walk(result.get(key).unwrap_or(&Value::Null), &mut out);
+        }
     }
     let mut end = out.len().min(MAX_TEXT);
     while !out.is_char_boundary(end) {

@@ -153,14 +153,6 @@ impl LearnedSessions {
     }
 }
 
-/// Whether a key is the name of a field, and no name of a thing.
-fn is_field(key: &str) -> bool {
-    key.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && key
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
-}
-
 impl LearnedTool {
     fn argument(&mut self, key: &str) -> Option<&mut ArgumentShape> {
         if self.arguments.len() >= MAX_NAMES && !self.arguments.contains_key(key) {
@@ -209,7 +201,7 @@ impl LearnedTool {
                         && free_text.len() < MAX_NAMES
                     {
                         // Objects that are keyed by names have other keys the next time.
-                        free_text.insert(if is_field(key) { key } else { "*" }.to_owned());
+                        free_text.insert(if fields::is_field(key) { key } else { "*" }.to_owned());
                     }
                 });
             }

@@ -101,8 +101,14 @@ fn entry(name: &str, tool: &LearnedTool, out: &mut String) {
             list(tool.free_text.iter())
         ));
     }
-    let reads = tool.read_only.unwrap_or_else(|| is_reading(name));
+    // A tool that says that it changes something is believed; that it only reads, anybody could say.
+    let reads = tool.read_only != Some(false) && is_reading(name);
     if !reads {
+        if tool.read_only == Some(true) {
+            out.push_str(
+                "    # It says of itself that it only reads. If you know that it does, remove `effects` and `decides`.\n",
+            );
+        }
         let verb = first_word(name);
         let binding = if BINDING.contains(&verb.as_str()) {
             ", binding"

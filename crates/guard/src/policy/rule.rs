@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use proofhouse_expr::re2::{MatchBudget, Re2Pattern};
 use proofhouse_expr::{Program, Variables};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::finding::GuardDecision;
+use crate::taint::fields::is_value;
 
 /// A rule about calls or results.
 #[derive(Debug)]
@@ -36,6 +37,9 @@ pub enum RuleFailure {
     /// The pattern took too long.
     #[error("the pattern took too long")]
     Pattern,
+    /// Without what the pattern matches, two keys of one object are the same.
+    #[error("two keys are the same without what is taken out")]
+    Keys,
 }
 
 impl PolicyRule {
@@ -64,11 +68,11 @@ impl PolicyRule {
             .map_err(|error| RuleFailure::Expression(error.to_string()))
     }
 
-    /// Replaces what the pattern matches in every text below a value.
+    /// Replaces what the pattern matches in every text below a value, and in keys that may carry one.
     ///
     /// # Errors
     ///
-    /// Returns an error when the pattern takes too long.
+    /// Returns an error when the pattern takes too long, or two keys of one object would be the same.
     pub fn redact(&self, value: &mut Value) -> Result<(), RuleFailure> {
         match &self.pattern {
             Some(pattern) => redact_below(pattern, value, &mut MatchBudget::default()),
@@ -87,9 +91,18 @@ fn matches_below(
             .is_match(text, budget)
             .map_err(|_| RuleFailure::Pattern),
         Value::Array(items) => any(items.iter(), |item| matches_below(pattern, item, budget)),
-        Value::Object(members) => any(members.values(), |item| {
-            matches_below(pattern, item, budget)
-        }),
+        Value::Object(members) => {
+            for (key, item) in members {
+                let is_match = is_value(key)
+                    && pattern
+                        .is_match(key, budget)
+                        .map_err(|_| RuleFailure::Pattern)?;
+                if is_match || matches_below(pattern, item, budget)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => Ok(false),
     }
 }
@@ -119,9 +132,19 @@ fn redact_below(
             }
         }
         Value::Object(members) => {
-            for (_, item) in members {
-                redact_below(pattern, item, budget)?;
+            let mut done = Map::with_capacity(members.len());
+            for (key, mut item) in std::mem::take(members) {
+                redact_below(pattern, &mut item, budget)?;
+                let key = if is_value(&key) {
+                    redacted(pattern, &key, budget)?
+                } else {
+                    key
+                };
+                if done.insert(key, item).is_some() {
+                    return Err(RuleFailure::Keys);
+                }
             }
+            *members = done;
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -21,8 +21,13 @@ use super::agent_card::{AgentPlaces, CardRefusal};
 use super::asker::PersonAsker;
 use super::events::{RawEvent, RawEvents};
 use super::sign_in::{SignIn, whole};
-use crate::engine::{BLOCKED, GuardAction, GuardProtocol, GuardSession, MessageFrom, Passage};
+use crate::engine::{
+    BLOCKED, GuardAction, GuardProtocol, GuardSession, MessageFrom, Passage, TextPassage,
+};
 use crate::pins::LockFileError;
+
+/// The header of a redirect that says where to.
+const LOCATION: &str = "location";
 
 /// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
@@ -61,6 +66,11 @@ pub enum HttpGuardError {
     #[error(transparent)]
     Lock(#[from] LockFileError),
 }
+
+/// A redirect that leads past the guard.
+#[derive(Debug, thiserror::Error)]
+#[error("the server redirects to {0}; start the guard with that address")]
+struct LeadsPast(String);
 
 type SharedGuard = Arc<Mutex<GuardSession>>;
 type MakeSession = dyn Fn() -> Result<GuardSession, LockFileError> + Send + Sync;
@@ -115,6 +125,19 @@ impl HttpExchange {
 
     fn judge(&self, from: MessageFrom, text: &[u8]) -> Passage {
         self.with(|session| session.judge_in(self.number, from, text))
+    }
+}
+
+/// An ask that must not stay open when nobody waits for its answer any more.
+struct OpenAsk<'e> {
+    exchange: &'e HttpExchange,
+    number: u64,
+}
+
+impl Drop for OpenAsk<'_> {
+    fn drop(&mut self) {
+        // One that was answered is none any more.
+        self.exchange.with(|session| session.expire(self.number));
     }
 }
 
@@ -250,7 +273,8 @@ impl HttpProxy {
                 Err(reply) => return *reply,
             }
         } else {
-            body
+            // A stream is asked for and a session is ended without words, and what nobody judges does not pass.
+            Bytes::new()
         };
         let target = self.target(&request);
         let sent = self
@@ -259,7 +283,7 @@ impl HttpProxy {
         match sent.await {
             Ok(response) => {
                 self.note_session(&request, &response, &exchange);
-                self.answer(exchange, response).await
+                self.answer(exchange, &target, response).await
             }
             Err(error) => unanswered(&exchange, &error),
         }
@@ -319,6 +343,8 @@ impl HttpProxy {
             _ => None,
         }) {
             let time = exchange.with(|session| session.ask_timeout());
+            // A client that hangs up takes this request with it, wherever it waits.
+            let _open = OpenAsk { exchange, number };
             let allowed = match &self.asker {
                 Some(asker) => asker.ask(&text, time).await,
                 None => Some(false),
@@ -329,7 +355,7 @@ impl HttpProxy {
             });
             is_asked = true;
         }
-        let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+        let (mut to_server, mut to_client): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         for action in actions {
             match action {
                 GuardAction::ToServer(text) => to_server.push(text),
@@ -337,7 +363,7 @@ impl HttpProxy {
                 GuardAction::Await(_) | GuardAction::Question { .. } => {}
             }
         }
-        match (to_server.pop(), to_client.pop()) {
+        match (to_server.pop(), one_body(&to_client)) {
             (Some(text), None) => {
                 if !is_asked {
                     // They repeat what was taken out.
@@ -368,12 +394,65 @@ impl HttpProxy {
         }
     }
 
-    async fn answer(self: Arc<Self>, exchange: HttpExchange, response: StreamedResponse) -> Reply {
+    /// Leads a redirect through the guard; a client would follow it straight to the server, past the guard. `is_served` says
+    /// which paths of the server the guard answers at.
+    fn lead_through(
+        &self,
+        from: &str,
+        (status, headers): (StatusCode, &mut HeaderMap),
+        is_served: impl Fn(&str) -> bool,
+    ) -> Result<(), LeadsPast> {
+        let Some(location) = headers.get(LOCATION).filter(|_| status.is_redirection()) else {
+            return Ok(());
+        };
+        let target = location.to_str().ok().and_then(|text| {
+            let from = Url::parse(from).ok()?;
+            from.join(text).ok()
+        });
+        let Some(target) = target else {
+            return Err(LeadsPast(
+                String::from_utf8_lossy(location.as_bytes()).into_owned(),
+            ));
+        };
+        if target.origin() != self.upstream.origin() || !is_served(target.path()) {
+            return Err(LeadsPast(without_secrets(target)));
+        }
+        let query = target.query().map(|query| format!("?{query}"));
+        let through = format!(
+            "{}{}{}",
+            self.sign_in.own(),
+            target.path(),
+            query.unwrap_or_default()
+        );
+        // What a URL is made of may stand in a header.
+        match through.parse() {
+            Ok(value) => {
+                headers.insert(LOCATION, value);
+                Ok(())
+            }
+            Err(_) => Err(LeadsPast(through)),
+        }
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        exchange: HttpExchange,
+        target: &str,
+        response: StreamedResponse,
+    ) -> Reply {
         let (status, mut headers) = (response.status, passed_on(&response.headers));
         let path = self.upstream.path();
         self.sign_in.rewrite_challenges(&mut headers, path);
-        let encoding = response.header("content-encoding").unwrap_or("identity");
-        if encoding != "identity" {
+        let is_served = |to: &str| match &self.agent {
+            Some(agent) => agent.takes(to),
+            None => to == path,
+        };
+        if let Err(past) = self.lead_through(target, (status, &mut headers), is_served) {
+            exchange.with(|session| session.redirected(&past.to_string()));
+            return unanswerable(&exchange, &past.to_string());
+        }
+        let mut encodings = response.headers.get_all("content-encoding").iter();
+        if !encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
             return unanswerable(
                 &exchange,
                 "the answer is compressed, so it cannot be judged",
@@ -393,7 +472,19 @@ impl HttpProxy {
         };
         let reply = with_headers(Reply::empty(status), headers);
         let is_blank = body.iter().all(u8::is_ascii_whitespace);
-        if is_blank || (!status.is_success() && !is_message(&body)) {
+        if is_blank {
+            exchange.with(|session| session.exchange_ended(exchange.number));
+            return reply.with_body(ReplyBody::Whole(body));
+        }
+        if !status.is_success() && !is_message(&body) {
+            let judged = exchange.with(|session| {
+                session.judge_text(exchange.number, &String::from_utf8_lossy(&body))
+            });
+            let body = match judged {
+                TextPassage::Pass => body,
+                TextPassage::Redacted(text) => text.into(),
+                TextPassage::Withheld(why) => return unanswerable(&exchange, &why),
+            };
             exchange.with(|session| session.exchange_ended(exchange.number));
             return reply.with_body(ReplyBody::Whole(body));
         }
@@ -405,7 +496,7 @@ impl HttpProxy {
         }
         let judged = match exchange.judge(MessageFrom::Server, &body) {
             Passage::Pass => body,
-            Passage::Instead(actions) => match to_client(actions).pop() {
+            Passage::Instead(actions) => match one_body(&to_client(actions)) {
                 Some(text) => text.into(),
                 None => return unanswerable(&exchange, "the answer did not pass"),
             },
@@ -484,6 +575,12 @@ impl HttpProxy {
             Ok(answer) => answer,
             Err(reply) => return *reply,
         };
+        if let Err(past) =
+            self.lead_through(&target, (reply.status, &mut reply.headers), card::is_at)
+        {
+            self.note_redirect(&request, &past);
+            return refused(StatusCode::BAD_GATEWAY, &past.to_string());
+        }
         if !reply.status.is_success() {
             return reply.with_body(ReplyBody::Whole(body));
         }
@@ -542,6 +639,15 @@ impl HttpProxy {
         Ok(rpc::to_text(&answer).into())
     }
 
+    /// Tells of a redirect outside of the protocol.
+    fn note_redirect(&self, request: &Request, past: &LeadsPast) {
+        // A lock that cannot be used is told at the next message.
+        if let Ok(session) = self.session_of(request) {
+            let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+            session.redirected(&past.to_string());
+        }
+    }
+
     /// A document about the server. Clients check that its `resource` is the address that they use.
     async fn well_known(&self, request: Request) -> Reply {
         let target = self.target(&request);
@@ -554,10 +660,18 @@ impl HttpProxy {
             Ok(response) => response,
             Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
         };
-        let (reply, body) = match whole(response).await {
+        let (mut reply, body) = match whole(response).await {
             Ok(answer) => answer,
             Err(reply) => return *reply,
         };
+        let is_document = |path: &str| self.sign_in.is_document(path);
+        if let Err(past) =
+            self.lead_through(&target, (reply.status, &mut reply.headers), is_document)
+        {
+            self.note_redirect(&request, &past);
+            // Clients look for such documents in several places.
+            return refused(StatusCode::NOT_FOUND, &past.to_string());
+        }
         let document = self.sign_in.document(&self.client, &body).await;
         reply.with_body(ReplyBody::Whole(document.map_or(body, Bytes::from)))
     }
@@ -587,6 +701,15 @@ fn judged_event(exchange: &HttpExchange, raw: RawEvent) -> Option<Bytes> {
                 .filter(|text| !text.is_empty())
                 .map(Bytes::from)
         }
+    }
+}
+
+/// Messages as one body; several of them are a batch.
+fn one_body(texts: &[String]) -> Option<String> {
+    match texts {
+        [] => None,
+        [only] => Some(only.clone()),
+        all => Some(format!("[{}]", all.join(","))),
     }
 }
 
@@ -636,6 +759,16 @@ pub(super) fn refused(status: StatusCode, reason: &str) -> Reply {
         .with_body(ReplyBody::Whole(format!("{reason}\n").into()))
 }
 
+/// An address for people, without what may be secret in it.
+fn without_secrets(mut url: Url) -> String {
+    url.set_query(None);
+    url.set_fragment(None);
+    // An address without a host has neither.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.to_string()
+}
+
 /// An error of the protocol.
 fn failed(status: StatusCode, id: &Value, reason: &str) -> Reply {
     let error = rpc::error(id, BLOCKED, reason, None);
@@ -650,7 +783,7 @@ fn unanswered(exchange: &HttpExchange, error: &ClientError) -> Reply {
 /// The answer cannot be passed on: the client gets an error for its request.
 fn unanswerable(exchange: &HttpExchange, why: &str) -> Reply {
     let actions = exchange.with(|session| session.exchange_failed(exchange.number, why));
-    match to_client(actions).pop() {
+    match one_body(&to_client(actions)) {
         Some(text) => Reply::json(StatusCode::BAD_GATEWAY, text),
         None => failed(StatusCode::BAD_GATEWAY, &Value::Null, why),
     }

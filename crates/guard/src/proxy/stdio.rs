@@ -372,6 +372,12 @@ fn judged<'l, O: AsyncWrite + Unpin>(
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Judged::Pass(bytes);
     }
+    // Some readers take a carriage return for the end of a line, and what follows for another message.
+    let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    if memchr::memchr(b'\r', text).is_some() {
+        return Judged::Instead(shared.with(|session| session.not_one_line(from, bytes)));
+    }
     match shared.with(|session| session.judge(from, bytes)) {
         Passage::Pass => Judged::Pass(bytes),
         Passage::Instead(actions) => Judged::Instead(actions),

@@ -1,6 +1,9 @@
-//! What a text decodes to: runs of base64 and hex in it, and its percent escapes. One layer, within bounds.
+//! What a text decodes to: runs of base64 and hex in it, its percent escapes, and those of JSON. One layer, within bounds.
+
+use std::fmt;
 
 use proofhouse_protocol::base64;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::TaintForm;
 
@@ -14,6 +17,9 @@ const MAX_BYTES: usize = 256 << 10;
 pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
     if let Some(plain) = percent(text) {
         found(TaintForm::Percent, &plain);
+    }
+    if let Some(plain) = json(text) {
+        found(TaintForm::Json, &plain);
     }
     let mut left = MAX_BYTES;
     let runs = text.as_bytes().split(|byte| !is_of_run(*byte));
@@ -35,6 +41,87 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
                 found(form, &plain);
             }
         }
+    }
+}
+
+/// What a text says that is JSON with escapes: its keys and values, one on a line.
+fn json(text: &str) -> Option<String> {
+    let is_json = text.trim_start().starts_with(['{', '[', '"']);
+    // Other escapes stand for what is no part of a word.
+    let is_escape = |pair: &[u8]| matches!(pair, [b'\\', b'b' | b'f' | b'n' | b'r' | b't' | b'u']);
+    if !is_json || text.len() > MAX_BYTES || !text.as_bytes().windows(2).any(is_escape) {
+        return None;
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    JsonWords(&mut plain).deserialize(&mut deserializer).ok()?;
+    deserializer.end().ok()?;
+    Some(plain)
+}
+
+/// Collects the words of JSON as they come; keys that come twice count twice.
+struct JsonWords<'w>(&'w mut String);
+
+impl JsonWords<'_> {
+    fn push(&mut self, word: &str) {
+        self.0.push_str(word);
+        self.0.push('\n');
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for JsonWords<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for JsonWords<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(mut self, value: u64) -> Result<(), E> {
+        self.push(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_i64<E>(mut self, value: i64) -> Result<(), E> {
+        self.push(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_f64<E>(mut self, value: f64) -> Result<(), E> {
+        self.push(&value.to_string());
+        Ok(())
+    }
+
+    fn visit_str<E>(mut self, value: &str) -> Result<(), E> {
+        self.push(value);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(JsonWords(self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while members.next_key_seed(JsonWords(self.0))?.is_some() {
+            members.next_value_seed(JsonWords(self.0))?;
+        }
+        Ok(())
     }
 }
 

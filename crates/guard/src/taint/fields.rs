@@ -8,6 +8,12 @@ const MAX_WORDS: usize = 4;
 /// How many characters a value may have that is no text.
 const MAX_VALUE: usize = 80;
 
+/// How long the name of a field may be.
+const MAX_FIELD: usize = 40;
+
+/// How many digits the name of a field may have.
+const MAX_DIGITS: usize = 2;
+
 /// Every text and number below a value, with the key of the field it stands in. Keys are values, too: objects may be
 /// keyed by names.
 pub(crate) fn each(value: &Value, found: &mut dyn FnMut(Option<&str>, &str)) {
@@ -26,6 +32,21 @@ pub(crate) fn each(value: &Value, found: &mut dyn FnMut(Option<&str>, &str)) {
         }
     }
     walk(value, None, found);
+}
+
+/// Whether a key is the name of a field, and no name of a thing.
+pub(crate) fn is_field(key: &str) -> bool {
+    key.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && key
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+/// Whether a key may carry a value, as an address or a token that stands in the place of a name: it is no name of a field, or
+/// none that somebody would give one.
+pub(crate) fn is_value(key: &str) -> bool {
+    let digits = key.chars().filter(char::is_ascii_digit).count();
+    !is_field(key) || key.len() > MAX_FIELD || digits > MAX_DIGITS
 }
 
 /// The texts of a structured result, and its other values: fields that are free text, and what reads like text anywhere.
@@ -60,7 +81,24 @@ pub(crate) fn is_sentence(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_prose, is_sentence};
+    use super::{is_prose, is_sentence, is_value};
+
+    #[test]
+    fn names_of_fields_are_no_values_and_names_of_things_are() {
+        for key in ["to", "user_id", "x-api-key", "address2", "startTime"] {
+            assert!(!is_value(key), "{key}");
+        }
+        for key in [
+            "eve@evil.example",
+            "Alice",
+            "sk-abc123def",
+            "a b",
+            "/etc/passwd",
+            "",
+        ] {
+            assert!(is_value(key), "{key}");
+        }
+    }
 
     #[test]
     fn a_title_is_no_sentence_however_many_words_it_has() {

@@ -293,6 +293,7 @@ fn hit(held: &HeldText, form: TaintForm, words: &str) -> TaintHit {
         origin: held.origin.clone(),
         words: words.chars().take(SHOWN).collect(),
         is_address: false,
+        is_key: false,
     }
 }
 

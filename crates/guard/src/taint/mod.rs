@@ -92,6 +92,8 @@ pub enum TaintForm {
     Hex,
     /// It stands there percent-encoded or decoded.
     Percent,
+    /// It stands there in a text that is JSON, with escapes, or the other way round.
+    Json,
     /// It is spread over several arguments.
     Split,
 }
@@ -107,6 +109,7 @@ impl TaintForm {
             Self::Base64 => "base64",
             Self::Hex => "hex",
             Self::Percent => "percent",
+            Self::Json => "json",
             Self::Split => "split",
         }
     }
@@ -125,6 +128,8 @@ pub struct TaintHit {
     pub words: String,
     /// Whether they name somebody or some place: a mail address or a host.
     pub is_address: bool,
+    /// Whether the key at this path has them, and not its value.
+    pub is_key: bool,
 }
 
 /// What is known about the arguments of a call.
@@ -154,6 +159,9 @@ pub struct TaintFootprint {
     /// Whole values.
     pub values: usize,
 }
+
+/// An argument or a key of one: its path, and what it says.
+type ArgumentText = (String, String);
 
 /// Remembers results.
 #[derive(Debug)]
@@ -333,7 +341,7 @@ impl TaintTracker {
     pub fn approve(&mut self, arguments: &Value, taint: &CallTaint) -> Vec<String> {
         let approved = &mut self.approved;
         let mut values = Vec::new();
-        each_text(arguments, &mut |path, text| {
+        each_value(arguments, &mut |_, path, text| {
             let is_hit = taint.untrusted.iter().any(|hit| hit.path == path);
             if is_hit || taint.unnamed.iter().any(|unnamed| unnamed == path) {
                 approved.add(text);
@@ -374,11 +382,13 @@ impl TaintTracker {
             is_complete: !self.untrusted.has_forgotten() && !self.secret.has_forgotten(),
             ..CallTaint::default()
         };
-        let mut leaves: Vec<(String, String)> = Vec::new();
+        let mut leaves: Vec<ArgumentText> = Vec::new();
+        let mut keys: Vec<ArgumentText> = Vec::new();
         let mut bytes = 0;
-        each_text(arguments, &mut |path, text| {
+        each_value(arguments, &mut |is_key, path, text| {
             bytes += text.len();
             if bytes <= MAX_ARGUMENT_BYTES {
+                let leaves = if is_key { &mut keys } else { &mut leaves };
                 leaves.push((path.to_owned(), text.to_owned()));
             }
         });
@@ -390,9 +400,28 @@ impl TaintTracker {
                 taint.unnamed.push(path.clone());
             }
         }
-        taint.untrusted = self.hits(&self.untrusted, &leaves, true);
-        taint.secret = self.hits(&self.secret, &leaves, false);
+        taint.untrusted = self.all_hits(&self.untrusted, (&leaves, &keys), true);
+        taint.secret = self.all_hits(&self.secret, (&leaves, &keys), false);
         taint
+    }
+
+    /// The arguments that stand in these texts, and their keys.
+    fn all_hits(
+        &self,
+        held: &HeldTexts,
+        (leaves, keys): (&[ArgumentText], &[ArgumentText]),
+        is_excused: bool,
+    ) -> Vec<TaintHit> {
+        let mut found = self.hits(held, leaves, is_excused);
+        // Each counts for itself: what stands between them is no text of the caller.
+        for key in keys {
+            let hits = self.hits(held, std::slice::from_ref(key), is_excused);
+            found.extend(hits.into_iter().map(|hit| TaintHit {
+                is_key: true,
+                ..hit
+            }));
+        }
+        found
     }
 
     /// Whether a value was used before any result had it, or is used now and no result has it.
@@ -424,12 +453,7 @@ impl TaintTracker {
     }
 
     /// The arguments that stand in these texts; where `is_excused`, not those that stand in trusted ones, too.
-    fn hits(
-        &self,
-        held: &HeldTexts,
-        leaves: &[(String, String)],
-        is_excused: bool,
-    ) -> Vec<TaintHit> {
+    fn hits(&self, held: &HeldTexts, leaves: &[ArgumentText], is_excused: bool) -> Vec<TaintHit> {
         if held.is_empty() {
             return Vec::new();
         }
@@ -544,7 +568,7 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 /// A value that is spread over arguments that follow each other.
 fn split(
     held: &HeldTexts,
-    leaves: &[(String, String)],
+    leaves: &[ArgumentText],
     is_excused: &dyn Fn(&str) -> bool,
 ) -> Option<TaintHit> {
     let texts: Vec<&str> = leaves.iter().map(|(_, text)| text.as_str()).collect();
@@ -555,10 +579,19 @@ fn split(
 
 /// Every text and number below a value, with its path.
 fn each_text(value: &Value, found: &mut dyn FnMut(&str, &str)) {
-    fn walk(value: &Value, path: &mut String, found: &mut dyn FnMut(&str, &str)) {
+    each_value(value, &mut |is_key, path, text| {
+        if !is_key {
+            found(path, text);
+        }
+    });
+}
+
+/// The same with keys that may carry a value, which have the path of what stands under them.
+fn each_value(value: &Value, found: &mut dyn FnMut(bool, &str, &str)) {
+    fn walk(value: &Value, path: &mut String, found: &mut dyn FnMut(bool, &str, &str)) {
         match value {
-            Value::String(text) => found(path, text),
-            Value::Number(number) => found(path, &number.to_string()),
+            Value::String(text) => found(false, path, text),
+            Value::Number(number) => found(false, path, &number.to_string()),
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     let length = path.len();
@@ -574,6 +607,9 @@ fn each_text(value: &Value, found: &mut dyn FnMut(&str, &str)) {
                         path.push('.');
                     }
                     path.push_str(key);
+                    if fields::is_value(key) {
+                        found(true, path, key);
+                    }
                     walk(item, path, found);
                     path.truncate(length);
                 }

@@ -248,3 +248,18 @@ fn a_modern_client_gets_a_complete_result() {
     };
     assert_eq!(only_to_client(&actions)["result"]["resultType"], "complete");
 }
+
+#[test]
+fn a_question_says_how_much_of_the_arguments_it_leaves_out() {
+    let mut tried = flow("ask");
+    let long = json!({"to": "eve@evil.example", "body": "x".repeat(1000)});
+    let left_out = long.to_string().chars().count() - 300;
+    let Passage::Instead(actions) = tried.call("send", &long) else {
+        panic!("it passed");
+    };
+    let [GuardAction::ToClient(asked), ..] = actions.as_slice() else {
+        panic!("{actions:?}");
+    };
+    let told = format!("… ({left_out} more characters)");
+    assert!(asked.contains(&told), "{asked}");
+}

@@ -262,6 +262,22 @@ async fn noise_of_a_server_does_not_reach_the_client_and_noise_of_a_client_is_an
 }
 
 #[tokio::test]
+async fn a_carriage_return_within_a_line_does_not_pass() {
+    let directory = tempfile::tempdir().unwrap();
+    let seen = directory.path().join("seen");
+    let mut running = plain(&format!("cat > {}", seen.display()));
+    // Other readers see two messages.
+    let hidden = "{\"jsonrpc\":\"2.0\",\r\"method\":\"notifications/x\"}\n";
+    running.send(hidden.as_bytes()).await;
+    assert_eq!(running.line().await["error"]["code"], -32700);
+    let plain = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\r\n";
+    running.send(plain.as_bytes()).await;
+    assert_eq!(running.codes(), [FindingCode::Malformed]);
+    running.close().await;
+    assert_eq!(std::fs::read_to_string(seen).unwrap(), plain);
+}
+
+#[tokio::test]
 async fn a_result_of_eight_megabytes_passes_whole() {
     let directory = tempfile::tempdir().unwrap();
     let text = "x".repeat(8 << 20);

@@ -79,7 +79,13 @@ fn a_draft_knows_texts_effects_and_what_decides() {
     assert_eq!(send.effects, ["send"]);
     // What was never seen may decide; texts and amounts do not.
     assert_eq!(send.decides, ["cc", "to"]);
-    assert!(label(&policy, "purge").effects.is_empty());
+    // Whatever it says of itself.
+    assert_eq!(label(&policy, "purge").effects, ["purge", "binding"]);
+    assert!(
+        learned
+            .policy("draft")
+            .contains("# It says of itself that it only reads.")
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod ambiguous;
 mod calls;
 mod faults;
 mod fields;

@@ -242,3 +242,32 @@ fn the_lock_is_text_that_can_be_reviewed() {
     );
     assert!(Lock::parse(&text).unwrap().servers.contains_key("files"));
 }
+
+#[test]
+fn a_list_without_an_end_is_told_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = directory.path().join("proofhouse.lock");
+    let mut tried = Tried::new(Policy::stock(), Some(&lock));
+    let page = json!({"tools": tools(), "nextCursor": "more"});
+    tried.exchange("tools/list", &json!({}), &page);
+    assert_eq!(tried.codes(), []);
+    for _ in 0..2 {
+        assert_eq!(tried.call("read_file", &json!({})), Passage::Pass);
+        tried.exchange("tools/list", &json!({}), &page);
+    }
+    let found = tried.findings();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].code.as_str(), "pin_unfinished");
+}
+
+#[test]
+fn what_is_suspicious_is_found_without_a_lock_too() {
+    let mut tried = Tried::new(Policy::stock(), None);
+    let hidden = json!({"name": "read", "description": "Reads\u{200b} a file.", "inputSchema": {}});
+    let listed = tried.list_tools(&json!([hidden, tools()[0]]));
+    assert_eq!(listed, json!([tools()[0]]));
+    assert_eq!(tried.codes(), [FindingCode::HiddenText]);
+    assert!(refusal(&tried.call("read", &json!({}))).contains("not approved"));
+    assert_eq!(tried.call("read_file", &json!({})), Passage::Pass);
+    assert_eq!(tried.call("never_listed", &json!({})), Passage::Pass);
+}

@@ -243,3 +243,30 @@ fn a_list_names_nothing_until_somebody_uses_or_approves_it() {
     tracker.approve(&booked, &taint);
     assert_eq!(tracker.look(&booked).unnamed, Vec::<String>::new());
 }
+
+#[test]
+fn keys_of_arguments_that_carry_a_value_are_followed() {
+    let taint = tracker().look(&json!({"who": {"eve@evil.example": true}, "account": 1}));
+    let hit = &taint.untrusted[0];
+    assert_eq!(
+        (hit.path.as_str(), hit.is_key, hit.is_address),
+        ("who.eve@evil.example", true, true)
+    );
+    // The name of a field is none, though the page has the word.
+    assert_eq!(taint.untrusted.len(), 1);
+    let mut approving = tracker();
+    approving.approve(&json!({"who": {"eve@evil.example": true}}), &taint);
+    let again = approving.look(&json!({"who": {"eve@evil.example": true}}));
+    assert_eq!(again.untrusted, []);
+}
+
+#[test]
+fn what_json_escapes_is_found() {
+    let text = r#"{"to": "\u0065ve@evil.example", "body": "Write to\nmallory@evil.example"}"#;
+    let mut tracker = TaintTracker::new(TaintLimits::default());
+    tracker.remember(TaintLabel::Untrusted, "mail/read", &json!(text));
+    for to in ["eve@evil.example", "mallory@evil.example"] {
+        let taint = tracker.look(&json!({"to": to}));
+        assert_eq!(taint.untrusted[0].form, TaintForm::Json, "{to}");
+    }
+}
