@@ -33,6 +33,10 @@ pub(crate) struct RetentionOptions {
     /// How long to keep revoked and expired keys [default: 90d]
     #[arg(long, value_name = "DURATION", value_parser = keep_time)]
     keep_keys: Option<KeepTime>,
+
+    /// How long to keep entries of the audit log; a signed checkpoint replaces older ones [default: forever]
+    #[arg(long, value_name = "DURATION", value_parser = keep_time, requires = "audit_key")]
+    keep_audit: Option<KeepTime>,
 }
 
 impl RetentionOptions {
@@ -51,6 +55,7 @@ impl RetentionOptions {
             (self.keep_turns, file.turns, &mut rows.turns_ms),
             (self.keep_traces, file.traces, &mut rows.traces_ms),
             (self.keep_keys, file.keys, &mut rows.keys_ms),
+            (self.keep_audit, file.audit, &mut retention.audit_ms),
         ] {
             if let Some(time) = flag.or(file) {
                 *kept = time.milliseconds();
@@ -79,10 +84,12 @@ mod tests {
             keep_turns: None,
             keep_traces: Some(KeepTime::Forever),
             keep_keys: None,
+            keep_audit: None,
         };
         let file = RetentionConfig {
             events: Some(days(20)),
             tasks: Some(days(5)),
+            audit: Some(days(400)),
             ..RetentionConfig::default()
         };
         let kept = flags.retention(&file);
@@ -90,6 +97,7 @@ mod tests {
         assert_eq!(kept.rows.events_ms, Some(10 * day));
         assert_eq!(kept.rows.ended_tasks_ms, Some(5 * day));
         assert_eq!(kept.rows.traces_ms, None);
+        assert_eq!(kept.audit_ms, Some(400 * day));
         assert_eq!(kept.idle_tasks_ms, EngineRetention::default().idle_tasks_ms);
     }
 }

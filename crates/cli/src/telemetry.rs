@@ -14,7 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
 use crate::collector::Collector;
-use crate::output::{CommandError, printable_line};
+use crate::output::{CommandError, printable_line, talk};
 
 /// How long the collector may take.
 const EXPORT_TIME: Duration = Duration::from_secs(10);
@@ -89,6 +89,29 @@ impl TelemetryOptions {
             log,
             log_json,
             otlp,
+        }
+    }
+
+    /// Whether stderr is JSON, line by line.
+    pub(crate) fn is_structured(&self) -> bool {
+        self.log_json
+    }
+
+    /// Says something to whoever runs the command: a person, or what reads the log.
+    pub(crate) fn tell(&self, message: &str) {
+        if self.log_json {
+            tracing::info!("{message}");
+        } else {
+            talk(message);
+        }
+    }
+
+    /// The same of something that is wrong.
+    pub(crate) fn warn(&self, message: &str) {
+        if self.log_json {
+            tracing::warn!("{message}");
+        } else {
+            talk(message);
         }
     }
 

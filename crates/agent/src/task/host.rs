@@ -297,7 +297,32 @@ impl Host {
         if depth > MAX_DEPTH {
             return Err(StartError::TooDeep);
         }
-        let findings = self.inner.catalog.check(&agent);
+        let model = self.model_of(&agent)?;
+        if options.id.is_empty() {
+            let number = self.inner.count.fetch_add(1, Ordering::Relaxed) + 1;
+            options.id = format!("{}-{number}", agent.name);
+        }
+        Ok(runner::start(TaskStart {
+            host: self.clone(),
+            agent,
+            model,
+            options,
+            depth,
+        }))
+    }
+
+    /// Whether a task of an agent could be begun.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when what it names is not there, or when its model cannot be had.
+    pub fn can_start(&self, agent: &Agent) -> Result<(), StartError> {
+        self.model_of(agent).map(drop)
+    }
+
+    /// The model of an agent that has everything it names.
+    fn model_of(&self, agent: &Agent) -> Result<Arc<dyn Model>, StartError> {
+        let findings = self.inner.catalog.check(agent);
         if let Some(finding) = findings.first() {
             return Err(StartError::Manifest {
                 agent: agent.name.clone(),
@@ -312,21 +337,10 @@ impl Host {
                 capability: name.clone(),
             });
         }
-        let model = match (&agent.model, &self.inner.models) {
-            (Some(name), Some(models)) => models(name)?,
-            _ => Arc::clone(&self.inner.model),
-        };
-        if options.id.is_empty() {
-            let number = self.inner.count.fetch_add(1, Ordering::Relaxed) + 1;
-            options.id = format!("{}-{number}", agent.name);
+        match (&agent.model, &self.inner.models) {
+            (Some(name), Some(models)) => Ok(models(name)?),
+            _ => Ok(Arc::clone(&self.inner.model)),
         }
-        Ok(runner::start(TaskStart {
-            host: self.clone(),
-            agent,
-            model,
-            options,
-            depth,
-        }))
     }
 }
 

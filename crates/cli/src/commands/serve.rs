@@ -11,9 +11,9 @@ use proofhouse_agent::model::RedactText;
 use proofhouse_campaign::config::{InvalidDuration, duration, positive_duration};
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_server::api::{Api, ApiConfig};
-use proofhouse_server::audit::{self, CheckpointKey};
+use proofhouse_server::audit;
 use proofhouse_server::engine::{
-    Engine, EngineOptions, MAX_LEASE, MIN_LEASE, ManifestSource, OperatorSetup,
+    Engine, EngineOptions, EngineRetention, MAX_LEASE, MIN_LEASE, ManifestSource, OperatorSetup,
 };
 use proofhouse_server::key_change::{self, KeyOrder};
 use proofhouse_server::keys::{KeyScope, KeySecret};
@@ -50,8 +50,6 @@ const VERSION: u32 = 1;
 const MAX_PEM: usize = 1 << 20;
 /// Files that may be open: the connections of both ports, and as many for everything else.
 const OPEN_FILES: u64 = 4_096;
-/// How often old entries of the audit log are looked for.
-const AUDIT_SWEEP: Duration = Duration::from_secs(60 * 60);
 /// The most bytes of a webhook that the store takes.
 const MAX_WEBHOOK: i64 = 32 << 20;
 
@@ -104,10 +102,6 @@ pub(crate) struct Serve {
     /// Where to write the first key if there is no terminal to show it [default: next to the store]
     #[arg(long, value_name = "FILE")]
     first_key_file: Option<PathBuf>,
-
-    /// How long to keep entries of the audit log; a signed checkpoint replaces older ones [default: forever]
-    #[arg(long, value_name = "DURATION", value_parser = positive_duration, requires = "audit_key")]
-    keep_audit: Option<Duration>,
 
     /// The file with the key that signs checkpoints of the audit log; created if it does not exist
     #[arg(long, value_name = "FILE")]
@@ -217,7 +211,11 @@ impl Serve {
         }
         let stop = CancellationToken::new();
         let serving = self.serve(stop.clone());
-        until_server_ends(&stop, serving)?.into_inner()?;
+        let (drain, grace) = (self.drain.as_secs(), self.grace.as_secs());
+        let told = format!(
+            "stopping: ready no more, serving for {drain} s, then up to {grace} s for work under way; a second signal quits at once"
+        );
+        until_server_ends(&stop, || self.telemetry.tell(&told), serving)?.into_inner()?;
         Ok(Exit::Success)
     }
 
@@ -232,7 +230,7 @@ impl Serve {
         let (api_at, hooks_at) = (api_listener.local_addr()?, hook_listener.local_addr()?);
         for address in [api_at, hooks_at] {
             if !address.ip().is_loopback() && tls.is_none() {
-                talk(&format!(
+                self.telemetry.warn(&format!(
                     "warning: other machines can reach {address} without TLS; use --tls-cert or a TLS proxy"
                 ));
             }
@@ -296,7 +294,7 @@ impl Serve {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.heed(&mut reloads, &setups, running, store.as_ref()) => {}
-                () = self.keep_audit(store.as_ref(), signer.as_ref()) => {}
+                () = audit::keep(&engine, signer.as_ref()) => {}
             }
         };
         tokio::join!(serving, working, upkeep);
@@ -331,6 +329,17 @@ impl Serve {
         })
     }
 
+    /// How long things are kept. What takes the place of old entries of the audit log is signed.
+    fn kept(&self, operator: &Operator) -> Result<EngineRetention, CommandError> {
+        let kept = self.retention.retention(&operator.retention());
+        if kept.audit_ms.is_some() && self.audit_key.is_none() {
+            return Err(CommandError::usage(
+                "retention.audit: add --audit-key, whose key signs what takes the place of old entries",
+            ));
+        }
+        Ok(kept)
+    }
+
     async fn engine(
         &self,
         store: Arc<Store>,
@@ -339,8 +348,7 @@ impl Serve {
     ) -> Result<Engine, CommandError> {
         let operator = lock(&setups.first).take();
         let operator = operator.map_or_else(|| self.operator.operator(), Ok)?;
-        let retention = self.retention.retention(&operator.retention());
-        let setup = setups.of(operator)?;
+        let setup = setups.of(self.kept(&operator)?, operator)?;
         let mut options = EngineOptions::new(setup.host, setup.environment, setup.client);
         options.webhooks = setup.webhooks;
         options.prices = setup.prices;
@@ -350,7 +358,7 @@ impl Serve {
         options.lease = self.lease;
         options.idle_tools = self.idle_tools;
         options.max_lag = self.max_lag;
-        options.retention = retention;
+        options.retention = setup.retention;
         options.metrics = metrics;
         let source = ManifestSource::Directory(self.manifests.clone());
         Engine::open(store, source, options)
@@ -376,50 +384,28 @@ impl Serve {
     async fn reload(&self, setups: &Setups, (engine, api): (&Engine, &Api), store: &Store) {
         let setup = self.operator.operator();
         let setup = setup.and_then(|operator| {
-            let setup = setups.of(operator)?;
+            let setup = setups.of(self.kept(&operator)?, operator)?;
             Ok((setup, setups.identity_provider()?))
         });
         let outcome = match setup {
             Ok((setup, provider)) => {
                 engine.reconfigure(setup);
                 api.set_identity_provider(provider);
-                talk("settings reloaded");
+                self.telemetry.tell("settings reloaded");
                 "done"
             }
             Err(error) => {
-                talk(&format!("the old settings stay in use: {}", error.message));
+                self.telemetry
+                    .warn(&format!("the old settings stay in use: {}", error.message));
                 "failed"
             }
         };
         let object = json!({"kind": "settings", "id": "operator"});
         let entry = audit::by_server("settings.reload", &object, outcome);
         if let Err(error) = store.append_audit(entry).await {
-            talk(&printable_line(&format!(
+            self.telemetry.warn(&printable_line(&format!(
                 "the audit log cannot be written: {error}"
             )));
-        }
-    }
-
-    /// Removes old entries of the audit log, now and every hour.
-    async fn keep_audit(&self, store: &Store, signer: Option<&CheckpointKey>) {
-        let (Some(keep), Some(signer)) = (self.keep_audit, signer) else {
-            return std::future::pending().await;
-        };
-        let age = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-        loop {
-            let pruning = async {
-                let before = store.now().await?.saturating_sub(age);
-                audit::prune(store, signer, before).await
-            };
-            match pruning.await {
-                Ok(0) => {}
-                Ok(removed) => talk(&format!("removed {removed} old entries of the audit log")),
-                // Another process may have removed them first.
-                Err(error) => talk(&printable_line(&format!(
-                    "old entries of the audit log could not be removed: {error}"
-                ))),
-            }
-            tokio::time::sleep(AUDIT_SWEEP).await;
         }
     }
 
@@ -434,7 +420,8 @@ impl Serve {
         }
         let secret =
             KeySecret::new().map_err(|error| CommandError::cannot_run(error.to_string()))?;
-        let is_terminal = self.format == ServeFormat::Human && std::io::stderr().is_terminal();
+        let is_person = self.format == ServeFormat::Human && !self.telemetry.is_structured();
+        let is_terminal = is_person && std::io::stderr().is_terminal();
         let first = if is_terminal && self.first_key_file.is_none() {
             FirstKey::Shown(secret.reveal().to_owned())
         } else {
@@ -478,7 +465,7 @@ impl Serve {
         let snapshot = engine.manifests();
         for file in &snapshot.files {
             for problem in &file.problems {
-                talk(&printable_line(&format!(
+                self.telemetry.warn(&printable_line(&format!(
                     "{}:{}:{}: {}: {} [{}]",
                     file.path,
                     problem.line,
@@ -492,11 +479,11 @@ impl Serve {
         match self.format {
             ServeFormat::Human => {
                 let agents = snapshot.catalog().agents().count();
-                talk(&format!(
+                self.telemetry.tell(&format!(
                     "serving {agents} agents; dashboard and API at {}",
                     places.api
                 ));
-                talk(&format!(
+                self.telemetry.tell(&format!(
                     "webhooks at {}/v1/webhooks/events/NAMESPACE/TOOL",
                     places.hooks
                 ));
@@ -508,7 +495,7 @@ impl Serve {
                         );
                         talk(key);
                     }
-                    Some(FirstKey::File(path)) => talk(&format!(
+                    Some(FirstKey::File(path)) => self.telemetry.tell(&format!(
                         "Created an admin key in {}; create others with `proofhouse keys`",
                         shown_path(path)
                     )),
@@ -573,7 +560,11 @@ impl Setups {
         provider.map_err(|error| CommandError::cannot_run(error.to_string()))
     }
 
-    fn of(&self, operator: Operator) -> Result<OperatorSetup, CommandError> {
+    fn of(
+        &self,
+        retention: EngineRetention,
+        operator: Operator,
+    ) -> Result<OperatorSetup, CommandError> {
         *lock(&self.sign_in) = operator.sign_in();
         let operator = operator.reached_at(&self.api_root, &self.dashboard);
         write(&self.secrets).extend(&operator.secrets(std::iter::empty()));
@@ -602,6 +593,7 @@ impl Setups {
             client: Arc::new(client),
             webhooks,
             prices,
+            retention,
         })
     }
 }

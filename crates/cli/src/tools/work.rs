@@ -30,26 +30,29 @@ pub(crate) fn until_interrupted<T>(
     cancel: &CancellationToken,
     work: impl Future<Output = T>,
 ) -> Result<Worked<T>, CommandError> {
-    until(cancel, Signals::listen, work)
+    let told = || talk("Interrupted. Stopping what was started; press Ctrl-C again to quit.");
+    until(cancel, Signals::listen, told, work)
 }
 
-/// The same for a server that reads its configuration again at SIGHUP.
+/// The same for a server that reads its configuration again at SIGHUP, and has words of its own for its log.
 pub(crate) fn until_server_ends<T>(
     cancel: &CancellationToken,
+    told: impl FnOnce(),
     work: impl Future<Output = T>,
 ) -> Result<Worked<T>, CommandError> {
-    until(cancel, Signals::listen_as_server, work)
+    until(cancel, Signals::listen_as_server, told, work)
 }
 
 fn until<T>(
     cancel: &CancellationToken,
     listen: impl FnOnce() -> Signals,
+    told: impl FnOnce(),
     work: impl Future<Output = T>,
 ) -> Result<Worked<T>, CommandError> {
     let runtime = runtime()?;
     let worked = runtime.block_on(async {
         interruptible_by(listen(), work, || {
-            talk("Interrupted. Stopping what was started; press Ctrl-C again to quit.");
+            told();
             cancel.cancel();
         })
         .await

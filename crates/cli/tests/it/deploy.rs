@@ -81,10 +81,14 @@ fn the_unit_is_hardened() {
         .find_map(|line| line.strip_prefix("ExecStart="))
         .unwrap();
     has_known_flags("proofhouse.service", start);
+    for flag in ["--drain 0s", "--grace 20s"] {
+        assert!(start.contains(flag), "{flag}: {start}");
+    }
     for line in [
         "NoNewPrivileges=yes",
         "ProtectSystem=strict",
         "DynamicUser=yes",
+        "TimeoutStopSec=45",
         "CapabilityBoundingSet=",
         "UMask=0077",
     ] {
@@ -198,6 +202,22 @@ fn the_chart_is_whole() {
         .map(|argument| format!("--{}", argument.split('=').next().unwrap()))
         .collect();
     has_known_flags("deployment.yaml", &arguments.join(" "));
+    // A pod that ends says so before it stops, and has time for all of it.
+    assert!(deployment.contains("- --drain={{ .Values.drainSeconds }}s"));
+    let time =
+        "terminationGracePeriodSeconds: {{ add .Values.drainSeconds .Values.graceSeconds 10 }}";
+    assert!(deployment.contains(time), "{deployment}");
+    assert!(
+        values["drainSeconds"].as_i64() > Some(5),
+        "longer than a probe"
+    );
+    // Several releases have a backlog each.
+    let autoscaler = text("helm/proofhouse/templates/autoscaler.yaml");
+    let autoscaler = yaml("autoscaler", &plain(&autoscaler));
+    let metric = &autoscaler["spec"]["metrics"][0]["external"]["metric"];
+    assert!(metric["selector"]["matchLabels"].is_object(), "{metric}");
+    let guide = include_str!("../../../../docs/how-to/deployment.md");
+    assert!(guide.contains("max(<<.Series>>{<<.LabelMatchers>>})"));
     let pod = yaml("deployment", &plain(&deployment));
     let pod = &pod["spec"]["template"]["spec"];
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);

@@ -373,6 +373,13 @@ fn settings_are_read_again_at_sighup() {
             .then_some(())
     });
     assert_eq!(post("first", "3"), 202);
+    let unsigned = format!("{}retention: {{audit: 400d}}\n", settings("second"));
+    std::fs::write(served.path("operator.yaml"), unsigned).unwrap();
+    served.signal("-HUP");
+    until("a word about the audit key", || {
+        served.log().contains("add --audit-key").then_some(())
+    });
+    assert_eq!(post("first", "3b"), 202);
     std::fs::write(served.path("operator.yaml"), settings("second")).unwrap();
     served.signal("-HUP");
     until("the new secret", || {
@@ -413,4 +420,30 @@ fn attempts_to_sign_in_are_counted_for_all_processes() {
         .execute("UPDATE attempts SET free_at = 1", [])
         .unwrap();
     assert_eq!(served.sign_in(&key).status, 303);
+}
+
+/// Whoever collects the log can read every line of it.
+#[test]
+fn a_structured_log_has_nothing_else_in_it() {
+    let log = ["--log", "info", "--log-json"];
+    let served = Served::start(
+        &[("hub.yaml", HOOKED), ("wrong.yaml", "kind: nonsense\n")],
+        "webhooks: {}\n",
+        &log,
+    );
+    served.signal("-HUP");
+    until("a word about the settings", || {
+        served.log().contains("settings reloaded").then_some(())
+    });
+    served.terminate();
+    let (code, directory) = served.ended();
+    assert_eq!(code, Some(0));
+    let log = std::fs::read_to_string(directory.path().join("log")).unwrap();
+    for line in log.lines() {
+        let read: Result<Value, _> = serde_json::from_str(line);
+        assert!(read.is_ok_and(|line| line["level"].is_string()), "{line}");
+    }
+    for word in ["wrong.yaml", "stopping"] {
+        assert!(log.contains(word), "{word}: {log}");
+    }
 }

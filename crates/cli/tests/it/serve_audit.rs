@@ -6,9 +6,11 @@
     reason = "a test may"
 )]
 
+use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
 use crate::support::served::Served;
+use crate::support::shop::shop;
 use crate::support::{self, Ran};
 
 const CLERK: &str = r#"
@@ -210,4 +212,47 @@ fn entries_are_exported_as_ocsf() {
             assert!(!event[needed].is_null(), "{needed}: {event}");
         }
     }
+}
+
+/// A copy of the database that is made while a task is under way is whole: its log holds, and a server on it goes on.
+#[test]
+fn a_backup_of_a_server_at_work_goes_on() {
+    let manifests = shop("''");
+    let served = Served::start(&[("shop.yaml", &manifests)], "", &[]);
+    let approver = served.new_key(&["--role", "approver"]);
+    let task = served.begin("clerk", Some("Refund money, amount: 3"));
+    let shown = format!("/v1/tasks/{task}");
+    until("the question", || {
+        (served.get(&shown)["state"] == "waiting").then_some(())
+    });
+    let restored = tempfile::tempdir().unwrap();
+    let copy = restored.path().join("store.db");
+    let database = rusqlite::Connection::open(served.path("store.db")).unwrap();
+    database
+        .execute("VACUUM INTO ?1", [copy.to_str().unwrap()])
+        .unwrap();
+    drop(database);
+    let key = served.key.clone();
+    // What comes later is lost with the machine.
+    served.begin("clerk", None);
+    served.signal("-KILL");
+    served.ended();
+    let holds = audit(&restored, &["verify"]);
+    assert_eq!(holds.code, Some(0), "{}", holds.stderr);
+    std::fs::create_dir(restored.path().join("manifests")).unwrap();
+    std::fs::write(restored.path().join("manifests/shop.yaml"), &manifests).unwrap();
+    let mut served = Served::start_in(restored, &["--lease", "1s"]);
+    served.key = key;
+    let path = format!("{shown}/reviews/1");
+    let answer = json!({"approve": true});
+    let reply = served.ask_as(&approver, "POST", &path, Some(&answer));
+    assert_eq!(reply.status, 204, "{reply:?}");
+    until("the refund", || {
+        let turns = served.get(&format!("{shown}/turns")).to_string();
+        turns.contains(r#""paid":3"#).then_some(())
+    });
+    served.terminate();
+    let (_, restored) = served.ended();
+    let holds = audit(&restored, &["verify"]);
+    assert_eq!(holds.code, Some(0), "{}", holds.stderr);
 }

@@ -131,6 +131,7 @@ pub struct Api {
     pub(crate) streams: Arc<StreamBudget>,
     /// Who follows them.
     pub(crate) access: StreamAccess,
+    readiness: health::Readiness,
     /// The turn to make a report of a campaign.
     pub(crate) reports: Semaphore,
 }
@@ -165,6 +166,7 @@ impl Api {
             scrapers: scraper::Scrapers::default(),
             identity: RwLock::default(),
             access: StreamAccess::default(),
+            readiness: health::Readiness::default(),
             reports: Semaphore::new(1),
             config,
         })

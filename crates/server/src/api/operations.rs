@@ -88,6 +88,16 @@ fn namespace(api: &Api, caller: &Caller, request: &TaskRequest) -> Result<String
     }
 }
 
+/// Insists that a task can go on with the manifests as they are: what nobody will ever do is not acknowledged.
+fn can_go_on(api: &Api, task: &TaskRecord) -> Result<(), Problem> {
+    match api.engine().manifests().why_stuck(task) {
+        None => Ok(()),
+        Some(why) => Err(Problem::conflict(format!(
+            "{why}: cancel the task, or bring the manifest back"
+        ))),
+    }
+}
+
 /// Says something to a task, and returns the number of the delivery.
 pub(crate) async fn say(
     api: &Api,
@@ -96,11 +106,12 @@ pub(crate) async fn say(
     key: Option<String>,
     (message, parameters): (String, Map<String, Value>),
 ) -> Result<i64, Problem> {
-    api.seen_by(caller).task(task).await?;
+    let row = api.seen_by(caller).task(task).await?;
     if message.is_empty() {
         return Err(Problem::bad_request("`message` is empty"));
     }
     let message = checked_message(Some(message))?;
+    can_go_on(api, &row)?;
     // Another key of the API may use the same word for something else.
     let key = key.map(|key| format!("{}:{key}", caller.person()));
     let engine = api.running_engine()?;
@@ -150,6 +161,7 @@ pub(crate) async fn decide(
         return Err(Problem::conflict(why));
     }
     may_answer(api, caller, &row, answer.user.as_deref()).await?;
+    can_go_on(api, &row)?;
     let person = answer.user.as_deref().unwrap_or(caller.person());
     note.detail("person", person.into());
     let about = json!({"by": caller.key, "person": person, "reason": reason});
@@ -265,8 +277,9 @@ pub(crate) async fn interrupt(
     task: &str,
     reason: Option<String>,
 ) -> Result<(), Problem> {
-    api.seen_by(caller).task(task).await?;
+    let row = api.seen_by(caller).task(task).await?;
     let about = about(caller, reason.as_deref());
+    can_go_on(api, &row)?;
     let interrupted = api.running_engine()?.interrupt_by(task, about);
     Ok(caller.note().done_by(interrupted).await?)
 }

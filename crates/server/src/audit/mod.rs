@@ -8,10 +8,16 @@ pub use checkpoint::{CheckpointError, CheckpointKey, verify_checkpoint};
 pub use ocsf::ocsf_event;
 pub use verify::{AuditFault, AuditReport, verify};
 
+use std::time::Duration;
+
 use proofhouse_store::model::{AuditFilter, AuditRecord, Millis, NewAuditEntry};
 use proofhouse_store::{Result, Store};
 use serde_json::{Value, json};
 
+use crate::engine::Engine;
+
+/// How often old entries are looked for.
+const SWEEP: Duration = Duration::from_secs(60 * 60);
 /// Entries that are read or removed at once.
 const BATCH: usize = 1_000;
 
@@ -47,6 +53,31 @@ pub fn json_line(record: &AuditRecord) -> Value {
         "entry": serde_json::from_str::<Value>(&record.entry).unwrap_or_default(),
         "text": record.entry,
     })
+}
+
+/// Removes the entries that are older than the engine keeps them, now and every hour, without an end; none without a key to sign
+/// what takes their place.
+pub async fn keep(engine: &Engine, key: Option<&CheckpointKey>) {
+    let Some(key) = key else {
+        return std::future::pending().await;
+    };
+    loop {
+        if let Some(age) = engine.retention().audit_ms {
+            let pruning = async {
+                let before = engine.store().now().await?.saturating_sub(age);
+                prune(engine.store(), key, before).await
+            };
+            match pruning.await {
+                Ok(0) => {}
+                Ok(removed) => tracing::info!(removed, "removed old entries of the audit log"),
+                // Another process may have removed them first.
+                Err(error) => {
+                    tracing::warn!(%error, "old entries of the audit log could not be removed");
+                }
+            }
+        }
+        tokio::time::sleep(SWEEP).await;
+    }
 }
 
 /// Removes the entries that are older than this, behind checkpoints, and says how many there were.

@@ -43,10 +43,17 @@ const WORDS: [(TaskCondition, &str, &str, &str); 9] = [
 ];
 
 impl TaskCondition {
-    /// What a task is up to that has had something to do for so long while nobody works on it.
-    pub(super) fn of(task: &TaskRecord, waited: Option<Duration>, limit: Duration) -> Self {
+    /// What a task is up to that has had something to do for so long while nobody works on it, and whose agent can work or
+    /// not.
+    pub(super) fn of(
+        task: &TaskRecord,
+        waited: Option<Duration>,
+        limit: Duration,
+        is_able: bool,
+    ) -> Self {
         let detail = |name: &str| task.detail.as_ref().and_then(|detail| detail.get(name));
-        if task.state != TaskState::Ended && waited.is_some_and(|waited| waited > limit) {
+        let is_stuck = waited.is_some_and(|waited| waited > limit || !is_able);
+        if task.state != TaskState::Ended && is_stuck {
             return Self::Stuck;
         }
         match task.state {
@@ -191,8 +198,13 @@ mod tests {
             ),
         ];
         for (state, detail, waited, wanted) in cases {
-            let seen = TaskCondition::of(&task(state, detail.clone()), waited, limit);
+            let seen = TaskCondition::of(&task(state, detail.clone()), waited, limit, true);
             assert_eq!(seen, wanted, "{state} {detail} {waited:?}");
+        }
+        // Whoever has nobody to do it is stuck at once, if there is something to do.
+        let idle = task(TaskState::Idle, json!({}));
+        for (waited, wanted) in [(None, TaskCondition::Idle), (short, TaskCondition::Stuck)] {
+            assert_eq!(TaskCondition::of(&idle, waited, limit, false), wanted);
         }
         let mut words: Vec<&str> = WORDS.iter().map(|(status, ..)| status.word()).collect();
         words.dedup();

@@ -19,6 +19,7 @@ use super::timeline::{self, TimelineSpan, TimelineTotals};
 use super::words::{delivery_badge, delivery_name, time, time_text, turn_badge, turn_subject};
 use super::{actions, admitted, live, page_of};
 use crate::api::{Api, Caller, Path, Query, ReviewAnswerView, answers, store_problem};
+use crate::engine::ManifestSnapshot;
 use crate::keys::{KeyScope, random_text};
 use crate::problem::Problem;
 
@@ -43,13 +44,20 @@ pub(super) struct FoundTasks {
     pub tasks: Vec<TaskRecord>,
     waited: HashMap<String, Duration>,
     limit: Duration,
+    manifests: Arc<ManifestSnapshot>,
     /// How all work goes on, unless the caller may only see some of it.
     progress: Option<ShownProgress>,
 }
 
 impl FoundTasks {
     pub(super) fn status(&self, task: &TaskRecord) -> TaskCondition {
-        TaskCondition::of(task, self.waited.get(&task.id).copied(), self.limit)
+        let is_able = self.manifests.why_stuck(task).is_none();
+        TaskCondition::of(
+            task,
+            self.waited.get(&task.id).copied(),
+            self.limit,
+            is_able,
+        )
     }
 
     /// Whether some work waits for too long.
@@ -66,7 +74,9 @@ pub(super) async fn found(
     query: &TaskQuery,
 ) -> Result<FoundTasks, Problem> {
     let limit = api.engine().max_lag();
-    let (filter, text) = query.filter(PAGE_ROWS, limit)?;
+    let (mut filter, text) = query.filter(PAGE_ROWS, limit)?;
+    let manifests = api.engine().manifests();
+    filter.agents = filter.stuck_ms.map(|_| manifests.able().to_vec());
     let store = api.seen_by(caller);
     let tasks = match text {
         Some(text) => store.search_tasks(filter, &text).await?,
@@ -82,6 +92,7 @@ pub(super) async fn found(
         tasks,
         waited: waited(waits),
         limit,
+        manifests,
         progress,
     })
 }
@@ -169,7 +180,9 @@ async fn show_page(
     let waits = api.store.task_waits(vec![id.clone()]).await;
     let waits = waited(waits.map_err(store_problem)?);
     let now = api.store.now().await.map_err(store_problem)?;
-    let status = TaskCondition::of(&task, waits.get(&id).copied(), api.engine().max_lag());
+    let (waited, limit) = (waits.get(&id).copied(), api.engine().max_lag());
+    let stuck = api.engine().manifests().why_stuck(&task);
+    let status = TaskCondition::of(&task, waited, limit, stuck.is_none());
     let answered = answers(&deliveries);
     let prices = |model: &str, usage| api.engine().cost(model, usage);
     let spans = timeline::spans(&turns, &answered, &prices, now);
@@ -183,7 +196,7 @@ async fn show_page(
                 (status.badge()) " " (task.agent_namespace) "/" (task.agent_name) " for " (task.user_id)
                 ", since " (time(task.created_at))
             }
-            (why(&task, waits.get(&id).copied()))
+            (why(&task, waited, stuck.as_deref()))
         }
         div data-part="question" { (actions::question(caller, &task)) }
         div data-part="actions" { (actions::forms(caller, &task, &once)) }
@@ -219,12 +232,14 @@ async fn show_page(
 }
 
 /// Why a task is in its state, as far as that is not seen at once.
-fn why(task: &TaskRecord, waited: Option<Duration>) -> Markup {
+fn why(task: &TaskRecord, waited: Option<Duration>, stuck: Option<&str>) -> Markup {
     let detail = |name: &str| task.detail.as_ref().and_then(|detail| detail.get(name));
     let failed = detail("failed").and_then(Value::as_str);
     let end = detail("end").and_then(|end| end["message"].as_str());
     html! {
-        @if let Some(waited) = waited {
+        @if let Some(stuck) = stuck {
+            p role="note" { "It cannot go on: " (stuck) ". Cancel it, or bring the manifest back." }
+        } @else if let Some(waited) = waited {
             p { "It has had something to do for "
                 (timeline::duration(i64::try_from(waited.as_millis()).unwrap_or(i64::MAX)))
                 ", and nobody works on it." }

@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 
 use proofhouse_agent::task::Host;
 use proofhouse_manifest::{Agent, Capability, Catalog, Receive, Referent, Tool, ToolEvent};
-use proofhouse_store::model::ToolRef;
+use proofhouse_store::model::{TaskRecord, TaskState, ToolRef};
 use proofhouse_tools::receive::filter::{CompiledFilter, ParameterTypes};
 use proofhouse_tools::receive::webhook::WebhookKeys;
 use proofhouse_wire::sync::{read, write};
@@ -59,6 +59,8 @@ pub struct ManifestSnapshot {
     pub host: Host,
     /// The files, with what is in them and what is wrong with them.
     pub files: Vec<LoadedFile>,
+    /// The agents whose tasks can go on, each as `namespace/name`.
+    able: Arc<[String]>,
     tools: BTreeMap<ToolRef, CompiledTool>,
     pub(super) sources: BTreeMap<String, WebhookKeys>,
 }
@@ -134,9 +136,14 @@ impl ManifestSnapshot {
                 .entry(kind.clone())
                 .or_insert_with(|| keys.unwrap_or_default());
         }
+        let host = options.host_of(catalog);
+        let able = host.agents().filter(|agent| host.can_start(agent).is_ok());
         Self {
             version,
-            host: options.host_of(catalog),
+            able: able
+                .map(|agent| full_name(&agent.namespace, &agent.name))
+                .collect(),
+            host,
             files,
             tools,
             sources,
@@ -187,7 +194,28 @@ impl ManifestSnapshot {
 
     /// An agent by its full name.
     pub(super) fn agent(&self, namespace: &str, name: &str) -> Option<Arc<Agent>> {
-        self.host.find(namespace, &format!("{namespace}/{name}"))
+        self.host.find(namespace, &full_name(namespace, name))
+    }
+
+    /// The agents whose tasks can go on, each as `namespace/name`.
+    pub(crate) fn able(&self) -> Arc<[String]> {
+        Arc::clone(&self.able)
+    }
+
+    /// Why a task cannot go on with these manifests, if it cannot.
+    pub(crate) fn why_stuck(&self, task: &TaskRecord) -> Option<String> {
+        let (namespace, name) = (&task.agent_namespace, &task.agent_name);
+        let full = full_name(namespace, name);
+        if task.state == TaskState::Ended || self.able.contains(&full) {
+            return None;
+        }
+        match self.agent(namespace, name) {
+            None => Some(format!("there is no agent `{full}` any more")),
+            Some(agent) => {
+                let error = self.host.can_start(&agent).err()?;
+                Some(format!("agent `{full}` cannot be started: {error}"))
+            }
+        }
     }
 
     /// An agent and its tools as they are written, to see whether they have changed.
@@ -221,6 +249,10 @@ impl ManifestSnapshot {
             Referent::Agent(_) => None,
         }
     }
+}
+
+fn full_name(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
 }
 
 pub(super) fn tool_ref(tool: &Tool) -> ToolRef {

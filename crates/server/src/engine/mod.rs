@@ -249,6 +249,12 @@ impl Engine {
         self.inner.options.reconfigure(setup);
     }
 
+    /// How long things are kept now.
+    #[must_use]
+    pub fn retention(&self) -> EngineRetention {
+        self.inner.options.retention()
+    }
+
     /// What so many tokens of a model cost, and in which currency, where the operator names its price.
     pub(crate) fn cost(&self, model: &str, usage: Usage) -> Option<(ModelCost, String)> {
         self.inner.options.cost(model, usage)

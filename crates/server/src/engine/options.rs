@@ -49,6 +49,8 @@ pub struct OperatorSetup {
     pub webhooks: WebhookConfig,
     /// What models cost.
     pub prices: ModelPrices,
+    /// How long things are kept.
+    pub retention: EngineRetention,
 }
 
 /// What took the place of what the engine was opened with.
@@ -67,6 +69,8 @@ pub struct EngineRetention {
     pub idle_tasks_ms: Option<Millis>,
     /// When rows are removed.
     pub rows: Retention,
+    /// When entries of the audit log make way for a checkpoint; never if there is no time.
+    pub audit_ms: Option<Millis>,
 }
 
 impl Default for EngineRetention {
@@ -74,6 +78,7 @@ impl Default for EngineRetention {
         Self {
             idle_tasks_ms: Some(30 * 24 * 60 * 60 * 1000),
             rows: Retention::default(),
+            audit_ms: None,
         }
     }
 }
@@ -255,6 +260,12 @@ impl EngineOptions {
         let prices = changed.as_ref().map_or(&self.prices, |setup| &setup.prices);
         let cost = prices.cost(model, usage.prompt, usage.completion)?;
         Some((cost, prices.currency().to_owned()))
+    }
+
+    /// How long things are kept now.
+    pub(super) fn retention(&self) -> EngineRetention {
+        let changed = self.changed_setup();
+        changed.map_or(self.retention, |setup| setup.retention)
     }
 
     /// How a tool or a source signs now.

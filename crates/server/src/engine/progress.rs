@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use proofhouse_store::StoreError;
 use proofhouse_wire::sync::lock;
 use tokio::time::Instant;
 
@@ -55,14 +56,22 @@ impl IdleLeases {
 }
 
 impl Engine {
-    /// How work goes on, in all processes together and in this one. It is told to the metrics as well.
+    /// How many tasks have something to do and no agent that can do it: in no manifest any more, or missing something it names.
+    pub(crate) async fn tasks_without_agent(&self) -> Result<i64, StoreError> {
+        let able = self.inner.manifests.current().able();
+        self.inner.store.tasks_without_agent(able).await
+    }
+
+    /// How work goes on, in all processes together and in this one, for tasks whose agent can work. It is told to the metrics as
+    /// well.
     ///
     /// # Errors
     ///
     /// Returns an error when the store does not answer.
     pub async fn progress(&self) -> Result<EngineProgress, EngineError> {
         let inner = &self.inner;
-        let seen = inner.store.progress(&inner.owner).await?;
+        let able = inner.manifests.current().able();
+        let seen = inner.store.progress(&inner.owner, Some(able)).await?;
         let age = |ms: Option<i64>| ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
         let workers = u64::try_from(inner.leases.worker_count()).unwrap_or(u64::MAX);
         let idle_leases = seen.leases.saturating_sub(workers);
@@ -77,16 +86,18 @@ impl Engine {
         Ok(progress)
     }
 
-    /// Why this process should get no more requests, if it should not: it is about to stop, or acknowledged work does not
-    /// go on.
+    /// Whether this process should get no more requests because it is about to stop.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.is_cancelled() || self.is_stopping()
+    }
+
+    /// Why this process should get no more requests though it is not about to stop: acknowledged work does not go on.
     ///
     /// # Errors
     ///
     /// Returns an error when the store does not answer.
     pub async fn not_ready(&self) -> Result<Option<String>, EngineError> {
-        if self.inner.draining.is_cancelled() || self.is_stopping() {
-            return Ok(Some("the server is shutting down".to_owned()));
-        }
         let progress = self.progress().await?;
         Ok(progress.stalled(self.inner.options.max_lag))
     }

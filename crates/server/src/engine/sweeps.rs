@@ -37,8 +37,9 @@ async fn sweep(inner: &EngineShared) -> Result<()> {
     };
     let guard = inner.leases.hold(&lease);
     let goes_on = || !inner.stopping.is_cancelled() && !guard.lost().is_cancelled();
+    let retention = inner.options.retention();
     let mut finished = 0;
-    if let Some(idle_ms) = inner.options.retention.idle_tasks_ms {
+    if let Some(idle_ms) = retention.idle_tasks_ms {
         while goes_on() {
             let ended = inner.store.end_finished(idle_ms, BATCH).await?.len();
             finished += ended;
@@ -49,7 +50,7 @@ async fn sweep(inner: &EngineShared) -> Result<()> {
     }
     let mut removed = SweepReport::default();
     while goes_on() {
-        removed.add(&inner.store.sweep(inner.options.retention.rows).await?);
+        removed.add(&inner.store.sweep(retention.rows).await?);
         if !removed.more {
             break;
         }

@@ -112,6 +112,8 @@ pub struct Metrics {
     channels: Family<StateLabels, Gauge>,
     unrouted_events: Gauge,
     pending_deliveries: Gauge,
+    /// Tasks that have something to do and no agent that can do it.
+    pub(crate) tasks_without_agent: Gauge,
 }
 
 impl Default for Metrics {
@@ -153,6 +155,9 @@ impl Default for Metrics {
         let pending_deliveries = Gauge::default();
         let help = "Inputs that wait for their task";
         registry.register("pending_deliveries", help, pending_deliveries.clone());
+        let tasks_without_agent = Gauge::default();
+        let help = "Tasks that have something to do, and whose agent is in no manifest any more or cannot be started";
+        registry.register("tasks_without_agent", help, tasks_without_agent.clone());
         Self {
             registry,
             requests,
@@ -170,6 +175,7 @@ impl Default for Metrics {
             channels,
             unrouted_events,
             pending_deliveries,
+            tasks_without_agent,
         }
     }
 }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use proofhouse_server::api::{Api, ApiConfig, StreamLimits};
 use proofhouse_server::engine::Engine;
+use proofhouse_server::key_change::{self, KeyOrder};
+use proofhouse_server::keys::{KeyScope, KeySecret};
 use proofhouse_server::listen::{self, ConnectionLimits, Listener};
 use proofhouse_server::metrics::Metrics;
 use proofhouse_store::Store;
@@ -43,6 +45,17 @@ async fn serve_counted(
         streams: StreamLimits::within(limits),
         ..ApiConfig::at(address)
     };
+    serve_as(engine, socket, (config, limits), metrics)
+}
+
+/// The same with this configuration.
+fn serve_as(
+    engine: &Arc<Engine>,
+    socket: TcpListener,
+    (config, limits): (ApiConfig, ConnectionLimits),
+    metrics: Arc<Metrics>,
+) -> (SocketAddr, CancellationToken) {
+    let address = config.address;
     let api = Api::new(Arc::clone(engine), Arc::clone(&metrics), config);
     let listener = Listener {
         socket,
@@ -366,4 +379,68 @@ async fn new_tasks_are_worked_off_without_reads() {
     let reads: u64 = engine.store().timings().reads.counts().iter().sum();
     // Others look at the store now and then. There were four reads for each task once.
     assert!(reads < 2 * TASKS, "{reads} reads for {TASKS} tasks");
+}
+
+/// Whoever asks without a key cannot make the store write with each request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readiness_is_looked_at_once_for_many() {
+    const ASKED: u64 = 300;
+    let world = World::new(MANIFESTS);
+    let engine = Arc::new(world.engine().await);
+    let (address, stop) = serve(&engine, 64).await;
+    let timings = engine.store().timings();
+    let writes = || timings.writes.counts().iter().sum::<u64>();
+    let before = writes();
+    for _ in 0..ASKED / 30 {
+        let asked = (0..30).map(|_| status(address, "/v1/ready"));
+        for answer in futures_util::future::join_all(asked).await {
+            assert_eq!(answer, "200");
+        }
+    }
+    let made = writes() - before;
+    // The heartbeat and the sweeps write as well.
+    assert!(made < ASKED / 4, "{made} writes for {ASKED} requests");
+    stop.cancel();
+    engine.shutdown(PATIENCE).await;
+}
+
+/// Prometheus asks pods by their addresses, whatever names browsers must use.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_are_read_by_address_though_names_are_given() {
+    let world = World::new(MANIFESTS);
+    let engine = Arc::new(world.engine().await);
+    let secret = KeySecret::new().unwrap();
+    let order = KeyOrder {
+        name: "prometheus",
+        scopes: &[KeyScope::MetricsRead],
+        ..KeyOrder::default()
+    };
+    key_change::keep(engine.store(), &secret, order)
+        .await
+        .unwrap();
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let config = ApiConfig {
+        allowed_hosts: vec!["agents.example.com".to_owned()],
+        ..ApiConfig::at(socket.local_addr().unwrap())
+    };
+    let limits = (config, ConnectionLimits::default());
+    let (address, stop) = serve_as(&engine, socket, limits, Arc::new(Metrics::default()));
+    let ask = async |path: &str, headers: &str| {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: 10.1.2.3:8460\r\nconnection: close\r\n{headers}\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.chars().skip(9).take(3).collect::<String>()
+    };
+    let key = format!("authorization: Bearer {}\r\n", secret.reveal());
+    assert_eq!(ask("/v1/metrics", &key).await, "200");
+    assert_eq!(ask("/v1/metrics", "").await, "401");
+    let page = format!("{key}origin: http://elsewhere.example\r\n");
+    assert_eq!(ask("/v1/metrics", &page).await, "403");
+    assert_eq!(ask("/v1/openapi.json", &key).await, "403");
+    stop.cancel();
+    engine.shutdown(PATIENCE).await;
 }

@@ -158,7 +158,7 @@ async fn push(engine: &Engine, channel: &str, n: u64) -> WebhookOutcome {
 
 /// The API and the webhooks of an engine, on addresses of their own, for whoever asks.
 pub(crate) struct Served {
-    api: SocketAddr,
+    pub(crate) api: SocketAddr,
     pub(crate) webhooks: SocketAddr,
     stop: CancellationToken,
 }
@@ -206,6 +206,16 @@ impl Drop for Served {
 
 /// Sends a request and reads the status and the JSON of the answer.
 pub(crate) async fn request(at: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, Value) {
+    let (status, body) = answer(at, line, headers, body).await;
+    (status, serde_json::from_str(&body).unwrap())
+}
+
+/// Reads a page, or whatever else is text.
+pub(crate) async fn text_of(at: SocketAddr, path: &str) -> (u16, String) {
+    answer(at, &format!("GET {path}"), "", "").await
+}
+
+async fn answer(at: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(at).await.unwrap();
     let request = format!(
         "{line} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\ncontent-type: application/json\r\n\
@@ -217,7 +227,7 @@ pub(crate) async fn request(at: SocketAddr, line: &str, headers: &str, body: &st
     stream.read_to_string(&mut answer).await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap())
+    (status, body.to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]

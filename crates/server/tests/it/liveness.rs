@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use proofhouse_agent::task::{Decision, Turn};
 use proofhouse_server::engine::{Engine, EngineOptions, MAX_LEASE};
-use proofhouse_store::model::{LeaseKind, TaskState};
+use proofhouse_store::model::{DirectDelivery, LeaseKind, TaskState};
 use serde_json::{Map, json};
 
+use crate::engine_http::{Served, request, text_of};
 use crate::engine_support::{
     MANIFESTS, PATIENCE, World, begin, idle_after, inputs, ping, post, routed, until,
 };
@@ -212,5 +213,80 @@ async fn whoever_waits_for_more_keeps_nobody_from_working() {
     for task in &tasks {
         idle_after(&engine, task, 1).await;
     }
+    engine.shutdown(PATIENCE).await;
+}
+
+/// Tasks whose agent is in no manifest any more are told of and can be ended. Nobody is promised anything of them, and they
+/// make the server unready for nobody else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_without_its_agent_is_told_of_and_holds_nobody_up() {
+    let world = World::new(&asking());
+    let parked = |options: &mut EngineOptions| options.park = Duration::from_millis(200);
+    let engine = world.engine_with(parked).await;
+    let asks = begin(&engine, Some("call hub {\"number\": 7}")).await.id;
+    until(&engine, &asks, |row, _| row.state == TaskState::Waiting).await;
+    let idle = begin(&engine, None).await.id;
+    engine.shutdown(PATIENCE).await;
+    // Acknowledged while there was an agent, an hour ago.
+    let kept = |name: &str, body| DirectDelivery {
+        key: None,
+        name: name.to_owned(),
+        body,
+    };
+    let store = Arc::clone(engine.store());
+    let message = kept("message", json!({"message": "hello", "parameters": {}}));
+    store.deliver(&idle, message).await.unwrap();
+    let answer = kept("control.approve", json!({"review": 1, "about": {}}));
+    store.command(&asks, answer).await.unwrap();
+    store.close().await;
+    drop((store, engine));
+    let database = rusqlite::Connection::open(world.database()).unwrap();
+    for change in [
+        "UPDATE deliveries SET created_at = created_at - 3600000",
+        "UPDATE tasks SET ready_at = ready_at - 3600000",
+    ] {
+        assert!(database.execute(change, []).unwrap() >= 2);
+    }
+    drop(database);
+    std::fs::remove_file(world.manifests().join("all.yaml")).unwrap();
+    let engine = Arc::new(world.engine().await);
+    let served = Served::start(&engine).await;
+    assert_eq!(text_of(served.api, "/v1/ready").await.0, 200);
+    let (_, counts) = text_of(served.api, "/v1/metrics").await;
+    assert!(
+        counts.contains("proofhouse_tasks_without_agent 2"),
+        "{counts}"
+    );
+    for line in [
+        format!("POST /v1/tasks/{idle}/messages"),
+        format!("POST /v1/tasks/{asks}/reviews/1"),
+        format!("POST /v1/tasks/{asks}/interrupt"),
+    ] {
+        let body = match &line {
+            line if line.ends_with("messages") => r#"{"message": "more"}"#,
+            line if line.ends_with("1") => r#"{"approve": true}"#,
+            _ => "",
+        };
+        let (status, problem) = request(served.api, &line, "", body).await;
+        assert_eq!(status, 409, "{line}: {problem}");
+        let why = problem["detail"].as_str().unwrap();
+        assert!(why.contains("there is no agent `demo/clerk`"), "{why}");
+    }
+    for task in [&idle, &asks] {
+        let (_, page) = text_of(served.api, &format!("/dashboard/tasks/{task}")).await;
+        assert!(
+            page.contains("stuck") && page.contains("there is no agent"),
+            "{page}"
+        );
+        let (_, list) = text_of(served.api, "/dashboard?state=stuck").await;
+        assert!(list.contains(task.as_str()), "{list}");
+        engine.cancel(task).await.unwrap();
+        until(&engine, task, |row, _| row.state == TaskState::Ended).await;
+    }
+    let (_, counts) = text_of(served.api, "/v1/metrics").await;
+    assert!(
+        counts.contains("proofhouse_tasks_without_agent 0"),
+        "{counts}"
+    );
     engine.shutdown(PATIENCE).await;
 }

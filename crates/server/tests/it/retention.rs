@@ -1,8 +1,9 @@
 //! Data ends: under a steady load the database stops growing, because finished tasks end and what is old is removed.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofhouse_server::engine::{Engine, EngineRetention, TaskRequest};
+use proofhouse_server::engine::{Engine, EngineRetention, OperatorSetup, TaskRequest};
 use proofhouse_store::model::Retention;
 use serde_json::json;
 
@@ -36,6 +37,7 @@ const NOTHING: EngineRetention = EngineRetention {
         channels_ms: Some(0),
         batch: 10,
     },
+    audit_ms: None,
 };
 
 /// Begins tasks that answer once and listen to nothing, and posts an event beside each.
@@ -133,6 +135,30 @@ async fn a_sweep_goes_on_until_everything_is_gone() {
             options.sweep_every = 10 * PATIENCE;
         })
         .await;
+    gone(&engine).await;
+    engine.shutdown(PATIENCE).await;
+}
+
+/// What the operator's file says after it was read again holds from the next sweep on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_retention_holds() {
+    let world = World::new(&format!("{}{ANSWERER}", MANIFESTS.trim_end()));
+    let mut setup = None;
+    let engine = world
+        .engine_with(|options| {
+            options.sweep_every = Duration::from_millis(50);
+            setup = Some(OperatorSetup {
+                host: Arc::clone(&options.host),
+                environment: options.environment.clone(),
+                client: Arc::clone(&options.client),
+                webhooks: options.webhooks.clone(),
+                prices: options.prices.clone(),
+                retention: NOTHING,
+            });
+        })
+        .await;
+    load(&engine, 0).await;
+    engine.reconfigure(setup.unwrap());
     gone(&engine).await;
     engine.shutdown(PATIENCE).await;
 }

@@ -106,6 +106,8 @@ pub struct TaskFilter {
     pub failed: bool,
     /// Only those that have had something to do for longer than so many milliseconds while nobody works on them.
     pub stuck_ms: Option<Millis>,
+    /// With `stuck_ms`, also those that have something to do and an agent that is not among these, each as `namespace/name`.
+    pub agents: Option<Vec<String>>,
     /// Only those after this one in the list: the last id of the page before.
     pub after: Option<String>,
     /// How many at most; more than `limits::MAX_PAGE` is cut.

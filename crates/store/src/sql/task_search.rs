@@ -20,7 +20,7 @@ macro_rules! is_left_alone {
     };
 }
 
-/// The condition of a list. Parameters 1 to 11 are those of [`filtered`].
+/// The condition of a list. Parameters 1 to 12 are those of [`filtered`].
 macro_rules! matching {
     () => {
         concat!(
@@ -35,7 +35,8 @@ macro_rules! matching {
              AND (CAST($10 AS TEXT) IS NULL OR (t.state = 'idle' AND t.detail LIKE $10)) \
              AND (CAST($11 AS BIGINT) IS NULL OR (t.ready_at < {now} - $11 AND ",
             is_left_alone!(),
-            ")) "
+            ") OR (t.ready_at IS NOT NULL AND CAST($12 AS TEXT) IS NOT NULL \
+             AND NOT {among t.agent_namespace||'/'||t.agent_name 12})) "
         )
     };
 }
@@ -62,6 +63,7 @@ fn filtered(filter: &TaskFilter, rows: usize) -> Vec<SqlValue<'static>> {
             .then_some("{\"failed\":%")
             .map_or(SqlValue::Null, |pattern| owned(pattern.to_owned())),
         number(filter.stuck_ms),
+        text(&list_or_null(filter.agents.as_deref())),
     ]
 }
 
@@ -100,12 +102,12 @@ pub(crate) async fn search(tx: Tx<'_>, filter: &TaskFilter, text: &str) -> Resul
                 columns!(),
                 " FROM (SELECT t.* FROM tasks t WHERE ",
                 matching!(),
-                "ORDER BY t.number DESC LIMIT $6) t WHERE {folded t.id} LIKE $12 ESCAPE '!' \
-                 OR {folded t.agent_namespace || '/' || t.agent_name} LIKE $12 ESCAPE '!' \
-                 OR {folded t.user_id} LIKE $12 ESCAPE '!' OR {folded COALESCE(t.user_email, '')} LIKE $12 ESCAPE '!' \
-                 OR {folded t.params} LIKE $12 ESCAPE '!' OR {folded COALESCE(t.detail, '')} LIKE $12 ESCAPE '!' \
-                 OR EXISTS (SELECT 1 FROM turns u WHERE u.task_id = t.id AND {folded u.body} LIKE $12 ESCAPE '!') \
-                 ORDER BY t.number DESC LIMIT $13"
+                "ORDER BY t.number DESC LIMIT $6) t WHERE {folded t.id} LIKE $13 ESCAPE '!' \
+                 OR {folded t.agent_namespace || '/' || t.agent_name} LIKE $13 ESCAPE '!' \
+                 OR {folded t.user_id} LIKE $13 ESCAPE '!' OR {folded COALESCE(t.user_email, '')} LIKE $13 ESCAPE '!' \
+                 OR {folded t.params} LIKE $13 ESCAPE '!' OR {folded COALESCE(t.detail, '')} LIKE $13 ESCAPE '!' \
+                 OR EXISTS (SELECT 1 FROM turns u WHERE u.task_id = t.id AND {folded u.body} LIKE $13 ESCAPE '!') \
+                 ORDER BY t.number DESC LIMIT $14"
             ),
             &given,
         )
@@ -131,12 +133,13 @@ fn pattern(text: &str) -> String {
     pattern
 }
 
-/// How long the work of these tasks has waited, for those that have some and that nobody works on.
+/// How long the work of these tasks has waited, for those that have some and that nobody works on. Those that are left alone
+/// for a while wait too.
 pub(crate) async fn waits(tx: Tx<'_>, tasks: &[String]) -> Result<Vec<TaskWait>> {
     let rows = tx
         .query(
             concat!(
-                "SELECT t.id, {now} - t.ready_at FROM tasks t WHERE t.ready_at <= {now} AND {among t.id 1} AND ",
+                "SELECT t.id, {now} - t.ready_at FROM tasks t WHERE t.ready_at IS NOT NULL AND {among t.id 1} AND ",
                 is_left_alone!()
             ),
             &params![list_or_null(Some(tasks)).as_deref()],
@@ -146,7 +149,7 @@ pub(crate) async fn waits(tx: Tx<'_>, tasks: &[String]) -> Result<Vec<TaskWait>>
         .map(|mut row| {
             Ok(TaskWait {
                 task: row.text()?,
-                waited_ms: row.int()?,
+                waited_ms: row.int()?.max(0),
             })
         })
         .collect()

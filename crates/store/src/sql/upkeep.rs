@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::row::first;
-use super::transaction::{Tx, params};
+use super::transaction::{Tx, list_or_null, params};
 use crate::error::{Result, StoreError};
 use crate::model::{Millis, StoreProgress, StoreStats};
 
@@ -40,31 +40,68 @@ pub(crate) async fn stats(tx: Tx<'_>) -> Result<StoreStats> {
     })
 }
 
-/// How long the oldest work has waited. A task that is running under a live lease makes progress; what waits for it comes
-/// after that. So does what waits for one that waits for a person.
-pub(crate) async fn progress(tx: Tx<'_>, owner: &str) -> Result<StoreProgress> {
+/// Whether the agent of a task `t` is among those of parameter 1, each as `namespace/name`; all are if there is none.
+macro_rules! has_agent {
+    () => {
+        "(CAST($1 AS TEXT) IS NULL OR {among t.agent_namespace||'/'||t.agent_name 1})"
+    };
+}
+
+/// How many tasks have something to do and an agent that is not among these.
+pub(crate) async fn without_agent(tx: Tx<'_>, agents: &[String]) -> Result<i64> {
+    let rows = tx
+        .query(
+            concat!(
+                "SELECT COUNT(*) FROM tasks t WHERE t.ready_at IS NOT NULL AND NOT ",
+                has_agent!()
+            ),
+            &params![list_or_null(Some(agents)).as_deref()],
+        )
+        .await?;
+    first(rows).map_or(Ok(0), |mut row| row.int())
+}
+
+/// How long the oldest work has waited, of tasks with one of these agents. A task that is running under a live lease makes
+/// progress; what waits for it comes after that. So does what waits for one that waits for a person.
+pub(crate) async fn progress(
+    tx: Tx<'_>,
+    owner: &str,
+    agents: Option<&[String]>,
+) -> Result<StoreProgress> {
     let now = now(tx).await?;
     let age = |since: Option<Millis>| since.map(|since| now.saturating_sub(since).max(0));
+    let agents = list_or_null(agents);
     let oldest = async |tx: Tx<'_>, sql: &'static str| -> Result<Option<Millis>> {
-        let rows = tx.query(sql, &[]).await?;
+        let rows = tx.query(sql, &params![agents.as_deref()]).await?;
         first(rows).map(|mut row| row.int()).transpose()
     };
-    let event = oldest(
-        &mut *tx,
-        "SELECT received_at FROM events WHERE state = 'received' ORDER BY id LIMIT 1",
-    )
-    .await?;
+    let rows = tx
+        .query(
+            "SELECT received_at FROM events WHERE state = 'received' ORDER BY id LIMIT 1",
+            &[],
+        )
+        .await?;
+    let event = first(rows).map(|mut row| row.int()).transpose()?;
     // The end of a lease that ran out is when the work was left alone.
     let task = oldest(
         &mut *tx,
-        "SELECT CASE WHEN l.until > t.ready_at AND l.until <= {now} THEN l.until ELSE t.ready_at END FROM tasks t \
-         LEFT JOIN leases l ON l.kind = 'task' AND l.name = t.id WHERE t.ready_at <= {now} \
-         AND (t.state <> 'running' OR COALESCE(l.until, 0) <= {now}) ORDER BY t.ready_at, t.number LIMIT 1",
+        concat!(
+            "SELECT CASE WHEN l.until > t.ready_at AND l.until <= {now} THEN l.until ELSE t.ready_at END FROM tasks t \
+             LEFT JOIN leases l ON l.kind = 'task' AND l.name = t.id WHERE t.ready_at <= {now} \
+             AND (t.state <> 'running' OR COALESCE(l.until, 0) <= {now}) AND ",
+            has_agent!(),
+            " ORDER BY t.ready_at, t.number LIMIT 1"
+        ),
     )
     .await?;
     let command = oldest(
         &mut *tx,
-        "SELECT created_at FROM deliveries WHERE state = 'pending' AND command = 1 ORDER BY id LIMIT 1",
+        concat!(
+            "SELECT d.created_at FROM deliveries d JOIN tasks t ON t.id = d.task_id \
+             WHERE d.state = 'pending' AND d.command = 1 AND ",
+            has_agent!(),
+            " ORDER BY d.id LIMIT 1"
+        ),
     )
     .await?;
     let rows = tx

@@ -118,10 +118,25 @@ impl Store {
         })
     }
 
-    /// How long the oldest work has waited, and how many leases an owner holds.
-    pub async fn progress(&self, owner: &str) -> Result<StoreProgress> {
-        transaction!(self, Read, [owner = owner.to_owned()], |tx| {
-            upkeep::progress(tx, owner)
+    /// How long the oldest work has waited, and how many leases an owner holds. What waits for a task counts only if its agent
+    /// is one of these, each as `namespace/name`; without a list all are.
+    pub async fn progress(
+        &self,
+        owner: &str,
+        agents: Option<Arc<[String]>>,
+    ) -> Result<StoreProgress> {
+        transaction!(
+            self,
+            Read,
+            [owner = owner.to_owned(), agents = agents],
+            |tx| upkeep::progress(tx, owner, agents.as_deref())
+        )
+    }
+
+    /// How many tasks have something to do and an agent that is not among these, each as `namespace/name`.
+    pub async fn tasks_without_agent(&self, agents: Arc<[String]>) -> Result<i64> {
+        transaction!(self, Read, [agents = agents], |tx| {
+            upkeep::without_agent(tx, agents)
         })
     }
 

@@ -163,6 +163,11 @@ pub(super) static RETENTION: TypeSpec = TypeSpec {
             Kind::Text,
             "Keys of the API that were revoked or have expired.",
         ),
+        field(
+            "audit",
+            Kind::Text,
+            "Entries of the audit log; a checkpoint that the key of --audit-key signs takes their place.",
+        ),
     ],
     extensions: false,
     exactly_one: None,

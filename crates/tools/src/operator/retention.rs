@@ -58,6 +58,8 @@ pub struct RetentionConfig {
     pub traces: Option<KeepTime>,
     /// Keys that do not work any more.
     pub keys: Option<KeepTime>,
+    /// Entries of the audit log.
+    pub audit: Option<KeepTime>,
 }
 
 /// Reads the block.
@@ -73,6 +75,7 @@ pub(super) fn read<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -
         turns: time("turns"),
         traces: time("traces"),
         keys: time("keys"),
+        audit: time("audit"),
     }
 }
 
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_time() {
-        let text = "retention: {events: 30d, tasks: 12h, turns: forever}\n";
+        let text = "retention: {events: 30d, tasks: 12h, turns: forever, audit: 400d}\n";
         let (config, findings) = OperatorConfig::read(text, &|_| None);
         assert_eq!(findings, []);
         let day = Duration::from_secs(86_400);
@@ -106,6 +109,7 @@ mod tests {
             events: Some(KeepTime::For(30 * day)),
             tasks: Some(KeepTime::For(day / 2)),
             turns: Some(KeepTime::Forever),
+            audit: Some(KeepTime::For(400 * day)),
             ..RetentionConfig::default()
         };
         assert_eq!(config.retention, wanted);

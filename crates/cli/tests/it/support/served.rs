@@ -94,6 +94,8 @@ pub struct Served {
     pub hooks: SocketAddr,
     pub key: String,
     pub directory: tempfile::TempDir,
+    /// Its database: a file, or an address.
+    store: String,
     child: Child,
 }
 
@@ -115,7 +117,8 @@ impl Served {
         Self::start_under(&[], "store.db", directory, more)
     }
 
-    /// The same under a program that prepares something and then becomes the server; `store` is where the database is.
+    /// The same under a program that prepares something and then becomes the server; `store` is where the database is: a file in
+    /// the directory, or an address.
     pub fn start_under(
         wrapper: &[&str],
         store: &str,
@@ -123,7 +126,13 @@ impl Served {
         more: &[&str],
     ) -> Self {
         let path = |name: &str| directory.path().join(name).display().to_string();
-        let (manifests, store) = (path("manifests"), path(store));
+        let is_address = store.contains("://");
+        let store = if is_address {
+            store.to_owned()
+        } else {
+            path(store)
+        };
+        let manifests = path("manifests");
         let mut args = vec!["serve", &manifests, "--store", &store];
         args.extend(["--listen", "127.0.0.1:0", "--webhook-listen", "127.0.0.1:0"]);
         args.extend(["--format", "json"]);
@@ -164,6 +173,7 @@ impl Served {
                 .map(|file| std::fs::read_to_string(file).unwrap().trim().to_owned())
                 .unwrap_or_default(),
             directory,
+            store,
             child,
         }
     }
@@ -255,8 +265,7 @@ impl Served {
 
     /// Runs `proofhouse keys` on its store, and returns what it prints.
     pub fn keys(&self, args: &[&str]) -> String {
-        let store = self.path("store.db").display().to_string();
-        let ran = super::run(&[&["keys"], args, &["--store", &store]].concat());
+        let ran = super::run(&[&["keys"], args, &["--store", &self.store]].concat());
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         ran.stdout
     }

@@ -126,7 +126,7 @@ pub(super) async fn nothing_is_held(world: &SimWorld) -> Result<(), String> {
 
 async fn still_held(world: &SimWorld) -> Result<Option<String>, String> {
     for engine in world.engines() {
-        let progress = world.observer.progress(engine.owner()).await;
+        let progress = world.observer.progress(engine.owner(), None).await;
         let progress = progress.map_err(|error| error.to_string())?;
         let (workers, leases) = (engine.working(), progress.leases);
         if workers > 0 || leases > 0 {

@@ -200,7 +200,12 @@ pub(crate) async fn a_task_that_cannot_go_on_is_left_alone(place: Arc<Place>) {
     store.postpone(claimed.lease.held(), 30_000).await.unwrap();
     let none = store.claim_tasks("two", LONG, ALL, 10).await.unwrap();
     assert_eq!(none, []);
-    assert_eq!(store.progress("two").await.unwrap().oldest_event_ms, None);
+    assert_eq!(
+        store.progress("two", None).await.unwrap().oldest_event_ms,
+        None
+    );
+    let waits = store.task_waits(vec!["t1".to_owned()]).await.unwrap();
+    assert_eq!(waits.len(), 1, "it waits all the same: {waits:?}");
     store
         .command("t1", message("control.cancel"))
         .await

@@ -104,6 +104,17 @@ pub(crate) async fn work_that_nobody_does_is_seen(place: Arc<Place>) {
     assert_eq!(ids(store.tasks(stuck(-1)).await.unwrap()), ["t1"]);
     let hour = store.tasks(stuck(3_600_000)).await.unwrap();
     assert!(hour.is_empty(), "not for so long");
+    // Those without an agent are stuck at once, whoever holds them, as long as they have something to do.
+    let without = |agent: &str| TaskFilter {
+        agents: Some(vec![agent.to_owned()]),
+        ..stuck(3_600_000)
+    };
+    assert_eq!(
+        ids(store.tasks(without("acme/helper")).await.unwrap()),
+        [""; 0]
+    );
+    let found = store.tasks(without("acme/other")).await.unwrap();
+    assert_eq!(ids(found), ["t2", "t1"]);
 }
 
 pub(crate) async fn failures_are_listed_with_their_turns(place: Arc<Place>) {

@@ -149,18 +149,18 @@ pub(crate) async fn finished_tasks_end(place: Arc<Place>) {
 pub(crate) async fn progress_is_seen(place: Arc<Place>) {
     let store = place.open().await;
     assert_eq!(
-        store.progress("one").await.unwrap(),
+        store.progress("one", None).await.unwrap(),
         StoreProgress::default()
     );
     create(&store, "t1").await;
     create(&store, "t2").await;
     let held = lease(&store, "t1", "one", LONG).await.held();
-    let seen = store.progress("one").await.unwrap();
+    let seen = store.progress("one", None).await.unwrap();
     assert_eq!((seen.leases, seen.oldest_event_ms), (1, None));
     receive_one(&store, event(None)).await;
     assert!(
         store
-            .progress("one")
+            .progress("one", None)
             .await
             .unwrap()
             .oldest_event_ms
@@ -176,7 +176,7 @@ pub(crate) async fn progress_is_seen(place: Arc<Place>) {
             "UPDATE tasks SET ready_at = {hour_ago} WHERE id = 't2'"
         ))
         .await;
-    let seen = store.progress("one").await.unwrap();
+    let seen = store.progress("one", None).await.unwrap();
     assert!(seen.oldest_event_ms >= Some(3_600_000), "{seen:?}");
     // Whoever waits for a person or works makes progress as they should.
     store
@@ -186,14 +186,42 @@ pub(crate) async fn progress_is_seen(place: Arc<Place>) {
     let mut works = append("t1", held, 0, 1);
     works.state = Some((TaskState::Running, None));
     store.append(works).await.unwrap();
-    let seen = store.progress("one").await.unwrap();
+    let seen = store.progress("one", None).await.unwrap();
     assert_eq!((seen.oldest_event_ms, seen.oldest_command_ms), (None, None));
     store
         .command("t2", message("control.cancel"))
         .await
         .unwrap();
-    let seen = store.progress("one").await.unwrap();
+    let seen = store.progress("one", None).await.unwrap();
     assert!(seen.oldest_command_ms.is_some() && seen.oldest_event_ms.is_some());
+    // What waits for an agent that there is not counts for itself, and an event for everybody.
+    let agents = |name: &str| [name.to_owned()].into();
+    let known = store.progress("one", Some(agents("acme/helper"))).await;
+    assert_eq!(known.unwrap().oldest_command_ms, seen.oldest_command_ms);
+    let unknown = store.progress("one", Some(agents("acme/other"))).await;
+    let unknown = unknown.unwrap();
+    assert_eq!(
+        (unknown.oldest_event_ms, unknown.oldest_command_ms),
+        (None, None)
+    );
+    // The second has a command; the first is running.
+    assert_eq!(
+        store
+            .tasks_without_agent(agents("acme/other"))
+            .await
+            .unwrap(),
+        2
+    );
+    assert_eq!(
+        store
+            .tasks_without_agent(agents("acme/helper"))
+            .await
+            .unwrap(),
+        0
+    );
+    receive_one(&store, event(None)).await;
+    let unknown = store.progress("one", Some(agents("acme/other"))).await;
+    assert!(unknown.unwrap().oldest_event_ms.is_some());
 }
 
 pub(crate) async fn duplicates_are_kept_out_for_as_long_as_said(place: Arc<Place>) {
