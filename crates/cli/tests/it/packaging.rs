@@ -260,6 +260,32 @@ fn scripts_of_workflows_expand_no_array_that_may_be_empty() {
     }
 }
 
+/// What is published is small: a wheel that is not is no release.
+#[test]
+#[cfg(target_os = "linux")]
+fn packages_for_a_release_have_limits() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut state = 1_u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    });
+    let large: Vec<u8> = noise.take(21_000_000).collect();
+    for (content, is_made) in [(&large[..1000], true), (&large[..], false)] {
+        let binary = directory.path().join("proofhouse");
+        std::fs::write(&binary, content).unwrap();
+        let done = Command::new(root().join("scripts/packages"))
+            .args(["--no-install", "--profile", "dist", "--binary"])
+            .arg(&binary)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(done.status.success(), is_made, "{}", told(&done));
+        let is_told = told(&done).contains("the wheel: 2");
+        assert_eq!(is_told, !is_made, "{}", told(&done));
+    }
+}
+
 /// npm gets the token for its registry, wherever that is; nothing is published unless the switch of a registry is on.
 #[test]
 #[cfg(unix)]
@@ -407,6 +433,34 @@ fn versions_agree() {
     let tried = text(&root().join(".github/workflows/action.yml"));
     let place = format!(" --out archives/v{version} ");
     assert!(tried.contains(&place), "{tried}");
+}
+
+/// The extension for VS Code is packed from its directory, so its licence is a copy; it opens what the server recognizes by name.
+#[test]
+fn the_extension_has_its_licence_and_its_files() {
+    let directory = root().join("editors/vscode");
+    let licence = text(&directory.join("LICENSE"));
+    for part in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        assert!(licence.contains(&text(&root().join(part))), "{part}");
+    }
+    let package: Value = serde_json::from_str(&text(&directory.join("package.json"))).unwrap();
+    let properties = &package["contributes"]["configuration"]["properties"];
+    let patterns = &properties["proofhouse.files"]["default"];
+    let patterns: Vec<&str> = patterns
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pattern| pattern.as_str().unwrap())
+        .collect();
+    for wanted in [
+        "**/proofhouse.yaml",
+        "**/*.twin.yaml",
+        "**/*.cases.yaml",
+        "**/policy.yaml",
+        "**/operator.yaml",
+    ] {
+        assert!(patterns.contains(&wanted), "{patterns:?}");
+    }
 }
 
 /// Editors find the schema of what `new` writes, and so do those who follow its `$id`.
