@@ -77,8 +77,17 @@ def main():
                     print(f"{runner}, {behaviour.name}: ended with {code}, as it should")
                 if os.environ.get("SHOW"):
                     print(output)
+        wrong += driver(node, project)
         wrong += types(options, node, project)
     sys.exit(1 if wrong else 0)
+
+
+def driver(node, project):
+    """Tries the driver with a stand-in for the binary; gives the number of mistakes."""
+    shutil.copy(HERE / "driver.test.mjs", project)
+    done = subprocess.run([node, "--test", "driver.test.mjs"], cwd=project, capture_output=True, text=True, timeout=120)
+    print(f"driver: {'as it should be' if done.returncode == 0 else 'WRONG ' + done.stdout + done.stderr}")
+    return int(done.returncode != 0)
 
 
 def types(options, node, project):

@@ -7,7 +7,7 @@ const agent = async (turn: Turn): Promise<string> => `${turn.prompt} ${turn.mcpU
 proofhouse("weather-key-theft", agent);
 underNode({ category: "response_fabrication", repeats: 5, maxAsr: 0.1 }, agent);
 underNode("weather-key-theft", { repeats: 2, timeout: 1000 }, agent);
-const result: Promise<Result> = attack("weather-key-theft", agent, { kind: "control" });
+const result: Promise<Result> = attack("weather-key-theft", agent, { kind: "control", signal: AbortSignal.timeout(1000) });
 void result.then((made) => made.runs.map((run) => run.evidence[0]?.text));
 const slugs: string[] = select({ ids: "*", protocol: ["mcp"] }).map((one) => one.slug);
 void slugs;

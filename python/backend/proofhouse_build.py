@@ -1,8 +1,8 @@
 """Packs the wheel: the Python package, and the binary among its scripts. Needs nothing but Python.
 
 PROOFHOUSE_BINARY names a binary to pack. Without it, Cargo builds one with the profile PROOFHOUSE_PROFILE (`dist` unless it is
-set). The wheel says which glibc the binary needs (manylinux), from the symbols in it. A binary that needs libraries which not every
-Linux has is refused.
+set). The wheel says which glibc the binary needs (manylinux), from the symbols in it, or for which Macs it is, from its header. A binary
+that needs libraries which not every Linux has is refused.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ TIME = (2020, 1, 1, 0, 0, 0)
 
 # Libraries that every manylinux system has, and that a Rust program may need.
 EVERYWHERE = re.compile(rb"(ld-linux[\w-]*|libc|libdl|libgcc_s|libm|libpthread|librt)\.so\.\d+")
+# How programs for macOS name their processor, and the oldest macOS that Rust builds for there.
+MACS = {0x01000007: "macosx_10_12_x86_64", 0x0100000C: "macosx_11_0_arm64"}
 
 
 def version() -> str:
@@ -63,6 +65,12 @@ def platform(content: bytes) -> str:
         needed = [int(minor) for minor in re.findall(rb"\x00GLIBC_2\.(\d+)", content)]
         # Without glibc, it runs everywhere.
         return f"manylinux_2_{max(needed)}_{cpu}" if needed else f"musllinux_1_1_{cpu}"
+    if content[:4] == b"\xcf\xfa\xed\xfe":
+        # Not what Python says of this Mac: its own program may be for both processors, ours is for one.
+        cpu = int.from_bytes(content[4:8], "little") if len(content) >= 8 else None
+        if cpu not in MACS:
+            raise SystemExit("the binary is for a processor that no Mac wheel is for")
+        return MACS[cpu]
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 
@@ -105,10 +113,10 @@ def metadata() -> str:
 
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:
     content = binary().read_bytes()
-    name = f"proofhouse-{version()}"
+    project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
+    name = f"{project['name'].replace('-', '_')}-{version()}"
     tag = f"py3-none-{platform(content)}"
     info = f"{name}.dist-info"
-    project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
     points = "".join(
         f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in entries.items())
         for group, entries in project["entry-points"].items()

@@ -1,11 +1,11 @@
 """The API: context manager, load, validate, scan."""
 
+import json
 import pathlib
 import threading
 
 import proofhouse
 import pytest
-from proofhouse._documents import DocumentError
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -68,9 +68,29 @@ def test_documents_are_validated_and_loaded():
     bad = 'oatf: "0.1"\nattack:\n  severity: hihg\n'
     findings = proofhouse.validate(text=bad)
     assert any(one.line == 3 for one in findings), findings
-    with pytest.raises(DocumentError) as error:
+    with pytest.raises(proofhouse.DocumentError) as error:
         proofhouse.load(text=bad)
     assert error.value.findings
+
+
+def test_a_name_is_read_as_it_was_meant():
+    text = (ROOT / "examples" / "documents" / "poisoned-tool.yaml").read_text()
+    assert "  name: Poisoned tool description\n" in text
+    for name in [
+        'He said "hi"',
+        'x: "y"',
+        "it's",
+        "C:\\temp # old",
+        "yes",
+        "a tab:\t.",
+        "\u2028ä\u0007\U000e0001🙂",
+        "two\nlines",
+        "two\n  lines\n",
+    ]:
+        written = text.replace("name: Poisoned tool description", f"name: {json.dumps(name, ensure_ascii=False)}", 1)
+        document = proofhouse.load(text=written)
+        assert document.name == name, document.text
+        assert (document.id, document.severity, document.category) == ("EXAMPLE-001", "high", "capability_poisoning")
 
 
 def test_traces_are_scanned():
@@ -81,3 +101,11 @@ def test_traces_are_scanned():
     assert scanned.verdicts and all(one.result for one in scanned.verdicts)
     with pytest.raises(RuntimeError):
         proofhouse.scan(ROOT / "nowhere.jsonl", rules=rules)
+
+
+def test_a_scan_wants_rules():
+    trace = sorted((ROOT / "examples").rglob("*.jsonl"))[0]
+    with pytest.raises(TypeError, match="rules"):
+        proofhouse.scan(trace)
+    with pytest.raises(ValueError, match="rules"):
+        proofhouse.scan(trace, rules=[])

@@ -12,6 +12,12 @@ use crate::text::LspPlace;
 const PROPERTY: u32 = 10;
 const ENUM_MEMBER: u32 = 20;
 
+/// Whether a file has no key yet.
+fn is_begun(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    !lines.any(|line| line.contains([':', '-', '[', '{']))
+}
+
 /// What could be written at a place.
 pub(crate) fn complete(document: &EditedDocument, place: LspPlace) -> Value {
     let buffer = &document.buffer;
@@ -20,7 +26,12 @@ pub(crate) fn complete(document: &EditedDocument, place: LspPlace) -> Value {
     let Some(found) = cursor(buffer, place.line, offset.saturating_sub(start)) else {
         return json!([]);
     };
-    let kind = FileKind::of(document.path.as_deref(), buffer.text());
+    let kind = match FileKind::recognized(document.path.as_deref(), buffer.text()) {
+        Some(kind) => kind,
+        // A file without a key yet may become one of ours.
+        None if is_begun(buffer.text()) => FileKind::Document,
+        None => return json!([]),
+    };
     let part = &buffer.text()[buffer.line_start(found.part)..];
     let schema = kind.format(part).schema();
     let walk = SchemaWalk::new(&schema);

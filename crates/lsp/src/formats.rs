@@ -116,6 +116,15 @@ impl FileKind {
         }
     }
 
+    /// What a file is, if its name or its keys say so. Editors open files of every program; `validate` is only given ours.
+    #[must_use]
+    pub fn recognized(path: Option<&Path>, text: &str) -> Option<Self> {
+        let kind = Self::of(path, text);
+        let is_ours =
+            kind != Self::Document || path.is_some_and(document::is_twin_file) || is_threat(text);
+        is_ours.then_some(kind)
+    }
+
     /// The format of the part of a file that begins with this text; manifests say it in their `kind`.
     #[must_use]
     pub fn format(self, part: &str) -> FormatKind {
@@ -137,6 +146,24 @@ impl FileKind {
                 }
             }
         }
+    }
+}
+
+/// Whether a text is meant to be a threat document: `oatf` or `attack` is a key at its top.
+fn is_threat(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}');
+    let says = |piece: &str| {
+        let quote = |c: char| c == '"' || c == '\'';
+        let piece = piece.trim_start_matches(quote);
+        ["oatf", "attack"].iter().any(|key| {
+            let rest = piece.strip_prefix(key);
+            rest.is_some_and(|rest| rest.trim_start_matches(quote).trim_start().starts_with(':'))
+        })
+    };
+    if text.trim_start_matches("---").trim_start().starts_with('{') {
+        text.split(['{', ',']).map(str::trim_start).any(says)
+    } else {
+        text.lines().any(says)
     }
 }
 

@@ -31,8 +31,9 @@ pub(crate) fn hover(document: &EditedDocument, place: LspPlace) -> Value {
         }
     }
     let start = buffer.line_start(place.line);
-    if let Some((path, part)) = key_at(buffer, place.line, offset.saturating_sub(start)) {
-        let kind = FileKind::of(document.path.as_deref(), buffer.text());
+    if let Some((path, part)) = key_at(buffer, place.line, offset.saturating_sub(start))
+        && let Some(kind) = FileKind::recognized(document.path.as_deref(), buffer.text())
+    {
         let schema = kind
             .format(&buffer.text()[buffer.line_start(part)..])
             .schema();

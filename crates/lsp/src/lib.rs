@@ -1,4 +1,5 @@
-//! A language server for what people write here: threat documents, manifests, labelled cases and `proofhouse.yaml`.
+//! A language server for what people write here: threat documents, manifests, labelled cases, guard policies, the operator's file
+//! and `proofhouse.yaml`. Files that are none of these get nothing.
 //!
 //! [`formats`] is the table of these formats: how a file is recognized, checked, described and explained. `proofhouse
 //! validate` checks with it, too, so that an editor shows what the command would say. [`serve`] speaks the Language

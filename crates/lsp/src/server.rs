@@ -11,6 +11,7 @@ use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use serde_json::{Value, json};
 use url::Url;
 
+use crate::formats::FileKind;
 use crate::rpc::{FrameError, answer, code, notification, read_frame, refusal, write_frame};
 use crate::text::{LspPlace, MAX_BUFFER, TextBuffer};
 use crate::{actions, completion, diagnostics, folding, formats, hover, navigation};
@@ -71,6 +72,8 @@ pub enum LspError {
 pub(crate) struct EditedDocument {
     pub(crate) buffer: TextBuffer,
     pub(crate) path: Option<PathBuf>,
+    /// Whether it is one of ours, as far as is known. Nothing is said about others.
+    is_ours: bool,
     /// What was found last.
     pub(crate) findings: Vec<Diagnostic>,
     version: Value,
@@ -303,6 +306,7 @@ impl<W: Write> LspSession<W> {
                 let now = Instant::now();
                 let opened = EditedDocument {
                     buffer: TextBuffer::new(text),
+                    is_ours: FileKind::recognized(path.as_deref(), text).is_some(),
                     path,
                     findings: Vec::new(),
                     version: document["version"].clone(),
@@ -350,7 +354,12 @@ fn refresh(document: &mut EditedDocument, limits: &ReadLimits) {
         return;
     }
     let buffer = &document.buffer;
-    document.findings = if buffer.is_lost() || buffer.text().len() > limits.max_bytes {
+    if !buffer.is_lost() {
+        document.is_ours = FileKind::recognized(document.path.as_deref(), buffer.text()).is_some();
+    }
+    document.findings = if !document.is_ours {
+        Vec::new()
+    } else if buffer.is_lost() || buffer.text().len() > limits.max_bytes {
         let most = limits.max_bytes.min(MAX_BUFFER);
         vec![Diagnostic {
             severity: DiagnosticSeverity::Error,

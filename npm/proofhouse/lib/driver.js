@@ -68,6 +68,17 @@ function result(event) {
   };
 }
 
+/** What a line of the process says; nothing when it is not what the process should write. */
+function read(line) {
+  try {
+    return Object(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+}
+
+const unreadable = (line) => `proofhouse drive wrote a line that is no JSON: ${line.slice(0, 200)}`;
+
 function checked(event) {
   if (event.event === "error") throw new DriverError(event.code, event.message);
   return event;
@@ -79,7 +90,9 @@ export function select(selector) {
   const done = spawnSync(binary(), ["drive"], { input, encoding: "utf8", maxBuffer: 64 << 20 });
   if (done.error) throw done.error;
   const lines = done.stdout.split("\n").filter(Boolean);
-  const answer = lines.map((line) => JSON.parse(line)).find((event) => event.id === 1);
+  const wrong = lines.find((line) => read(line) === undefined);
+  if (wrong !== undefined) throw new DriverError("protocol", unreadable(wrong));
+  const answer = lines.map(read).find((event) => event.id === 1);
   if (!answer) throw new DriverError("gone", `proofhouse drive ended without an answer: ${done.stderr}`);
   return checked(answer).documents.map(document);
 }
@@ -93,16 +106,21 @@ export class Driver {
 
   constructor(program = binary()) {
     this.#child = spawn(program, ["drive"], { stdio: ["pipe", "pipe", "inherit"] });
-    const gone = (message) => {
+    const gone = (message, code = "gone") => {
       this.#over = true;
-      for (const run of this.#open.values()) run.deliver({ event: "error", code: "gone", message });
+      for (const run of this.#open.values()) run.deliver({ event: "error", code, message });
     };
     this.#child.on("error", (error) => gone(`proofhouse drive cannot be started: ${error.message}`));
     this.#child.on("exit", () => gone("proofhouse drive ended"));
     this.#child.stdin.on("error", () => {});
     const lines = readline.createInterface({ input: this.#child.stdout, crlfDelay: Infinity });
     lines.on("line", (line) => {
-      const event = JSON.parse(line);
+      const event = read(line);
+      if (event === undefined) {
+        gone(unreadable(line), "protocol");
+        this.close();
+        return;
+      }
       if (event.event === "ready" && event.protocol !== PROTOCOL) {
         gone(`the proofhouse binary speaks protocol ${event.protocol} instead of ${PROTOCOL}`);
         this.close();
@@ -129,9 +147,22 @@ export class Driver {
   async run(documentName, agent, options = {}) {
     if (this.#over) throw new DriverError("gone", "proofhouse drive ended");
     const { name = nameOf(agent), kind = "attack", repeats = 1, maxAsr = 0, paths, deadline, seed = 0, probes = true } = options;
+    const { signal } = options;
     const id = ++this.#next;
     const waiting = [];
     let wake;
+    const givenUp = () => new DriverError("cancelled", "the run was given up before it had a result");
+    if (signal?.aborted) throw givenUp();
+    let giveUp;
+    const cancelled = new Promise((_, reject) => {
+      giveUp = () => {
+        this.#send({ id, do: "cancel" });
+        reject(givenUp());
+      };
+    });
+    // Whoever waits for it is told; nobody may.
+    cancelled.catch(() => {});
+    signal?.addEventListener("abort", giveUp, { once: true });
     this.#open.set(id, {
       deliver(event) {
         waiting.push(event);
@@ -156,7 +187,7 @@ export class Driver {
       });
       const histories = new Map();
       for (;;) {
-        if (waiting.length === 0) await new Promise((resolve) => (wake = resolve));
+        if (waiting.length === 0) await Promise.race([cancelled, new Promise((resolve) => (wake = resolve))]);
         wake = undefined;
         const event = waiting.shift();
         if (event.event === "result") return result(event);
@@ -181,7 +212,7 @@ export class Driver {
         };
         const reply = { id, do: "answer", call: event.call };
         try {
-          const returned = await agent(turn);
+          const returned = await Promise.race([cancelled, agent(turn)]);
           const answer = turn.answer ?? returned;
           if (answer === undefined || answer === null) {
             reply.error = "the test set no answer (attack.answer)";
@@ -190,12 +221,14 @@ export class Driver {
             history.push({ prompt: event.prompt, answer: reply.text });
           }
         } catch (error) {
+          if (signal?.aborted) throw givenUp();
           // What an agent throws is its failure, and part of the result.
           reply.error = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
         }
         this.#send(reply);
       }
     } finally {
+      signal?.removeEventListener("abort", giveUp);
       this.#open.delete(id);
       if (this.#open.size === 0) this.#rest();
     }
@@ -250,7 +283,9 @@ export function define(runner, selector, optionsOrAgent, maybeAgent) {
             throw error;
           }
         };
-        const made = await attack(one.id, watched, { ...options, name, kind });
+        // The runner gives up on the test at that time, and says so. The attack must not go on beside the next test.
+        const signal = timeout > 0 && timeout < 2 ** 31 ? AbortSignal.timeout(timeout) : undefined;
+        const made = await attack(one.id, watched, { ...options, name, kind, signal });
         if (!made.passed) throw new AttackFailed(made, cause);
       });
     }

@@ -38,6 +38,15 @@ export interface RunOptions {
   paths?: string | string[];
 }
 
+/** How one attack is made by hand. */
+export interface AttackOptions extends RunOptions {
+  /** Names the agent; what is known of one counts for all its attacks. */
+  name?: string;
+  kind?: "control" | "attack";
+  /** Gives the run up when it is aborted; its promise is then rejected with the code `cancelled`. */
+  signal?: AbortSignal;
+}
+
 /** How tests are defined. */
 export interface TestOptions extends RunOptions {
   /** Names the agent; what is known of one counts for all its tests. */
@@ -132,7 +141,7 @@ export class Driver {
   run(
     document: string,
     agent: Agent,
-    options?: RunOptions & { name?: string; kind?: "control" | "attack" },
+    options?: AttackOptions,
   ): Promise<Result>;
   close(): void;
 }
@@ -147,5 +156,5 @@ export function select(selector: string | Selector): Selected[];
 export function attack(
   document: string,
   agent: Agent,
-  options?: RunOptions & { name?: string; kind?: "control" | "attack" },
+  options?: AttackOptions,
 ): Promise<Result>;

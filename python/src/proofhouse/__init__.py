@@ -14,13 +14,14 @@ The pytest plugin is the usual way in (see :mod:`proofhouse.pytest_plugin`). Tho
 """
 
 from ._binary import BinaryNotFound, binary, version
-from ._documents import Document, Finding, ScanResult, Verdict, load, scan, validate
+from ._documents import Document, DocumentError, Finding, ScanResult, Verdict, load, scan, validate
 from ._driver import Attack, Driver, DriverError, Evidence, Result, Run, Selected, Turn, attack, select
 
 __all__ = [
     "Attack",
     "BinaryNotFound",
     "Document",
+    "DocumentError",
     "Driver",
     "DriverError",
     "Evidence",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from ._binary import binary
-
 
 
 @dataclass(frozen=True)
@@ -146,23 +146,56 @@ def load(path: str | os.PathLike[str] | None = None, *, text: str | None = None)
 def _top_fields(text: str) -> dict[str, str]:
     """The plain fields of the attack, from the canonical text, which has one key per line."""
     fields: dict[str, str] = {}
-    section = ""
-    for line in text.splitlines():
-        stripped = line.strip()
+    part = section = ""
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
         indent = len(line) - len(line.lstrip(" "))
-        key, _, value = stripped.partition(":")
-        value = value.strip()
+        key, colon, value = line[indent:].partition(":")
+        if not colon:
+            continue
+        if indent == 0:
+            part = key
         if indent == 2:
             section = key
-        if indent == 2 and key in ("id", "name", "severity") and value:
-            fields[key] = value.strip("\"'")
+        if part != "attack" or not value.strip():
+            continue
+        if indent == 2 and key in ("id", "name", "severity"):
+            fields[key] = _scalar(value.strip(), lines[place + 1 :], indent + 2)
         if indent == 4 and (section, key) in (("severity", "level"), ("classification", "category")):
-            fields["severity" if key == "level" else key] = value.strip("\"'")
+            fields["severity" if key == "level" else key] = _scalar(value.strip(), lines[place + 1 :], indent + 2)
     return fields
 
 
-def scan(trace: str | os.PathLike[str], *, rules: Sequence[str | os.PathLike[str]] = ()) -> ScanResult:
-    """Judges a recorded trace by threat documents: those of ``rules``, or the library."""
+# How the canonical text writes what it cannot show in double quotes.
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")
+_SHORT = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def _scalar(value: str, below: Sequence[str], indent: int) -> str:
+    """A text as the canonical form writes it: plain, in double quotes, or as a block of the lines below."""
+    if value.startswith('"'):
+
+        def meant(match: re.Match[str]) -> str:
+            code = match[1] or match[2] or match[3]
+            return chr(int(code, 16)) if code else _SHORT.get(match[4], match[4])
+
+        return _ESCAPE.sub(meant, value[1:-1])
+    if value not in ("|", "|-", "|+"):
+        return value
+    block: list[str] = []
+    for line in below:
+        if line and not line.startswith(" " * indent):
+            break
+        block.append(line[indent:])
+    whole = "\n".join(block)
+    body = whole.rstrip("\n")
+    return body + {"|": "\n", "|-": ""}.get(value, "\n" * (len(whole) - len(body) + 1))
+
+
+def scan(trace: str | os.PathLike[str], *, rules: Sequence[str | os.PathLike[str]]) -> ScanResult:
+    """Judges a recorded trace by threat documents: ``rules`` names their files, or directories of them."""
+    if not rules:
+        raise ValueError("rules names no threat document; a trace is judged by those of rules")
     arguments = ["scan", os.fspath(trace), "--format", "json"]
     for rule in rules:
         arguments += ["--rules", os.fspath(rule)]

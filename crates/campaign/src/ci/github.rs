@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use proofhouse_source::REPOSITORY;
-
 use super::project::CiProject;
 use super::{CiFile, all_of, missing_address, releases, script};
 
@@ -45,7 +43,7 @@ pub(super) fn file(project: &CiProject) -> CiFile {
                 let names = project.variables.join(", ");
                 format!("the workflow reads {names} from the secrets of the repository")
             }),
-            missing_address("repository").filter(|_| project.source.is_none()),
+            missing_address(project, "repository"),
         ]),
     }
 }
@@ -61,13 +59,15 @@ fn install(project: &CiProject) -> String {
              cargo install --locked --path {path}\n"
         );
     }
-    let on_github = REPOSITORY.and_then(|address| address.strip_prefix("https://github.com/"));
+    let address = project.address.as_deref();
+    let on_github = address.and_then(|address| address.strip_prefix("https://github.com/"));
     if let Some(action) = on_github {
         return format!(
             "      - name: Install proofhouse\n        uses: {action}@v{version}\n        with:\n          run: false\n"
         );
     }
-    let releases = releases().unwrap_or_else(|| "${{ vars.PROOFHOUSE_RELEASES }}".to_owned());
+    let releases =
+        releases(project).unwrap_or_else(|| "${{ vars.PROOFHOUSE_RELEASES }}".to_owned());
     let script = script("          ");
     format!(
         "      - name: Install proofhouse\n        shell: bash\n        env:\n          PROOFHOUSE_RELEASES: {releases}\n          \

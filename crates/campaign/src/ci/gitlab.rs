@@ -41,7 +41,7 @@ pub(super) fn file(project: &CiProject) -> CiFile {
             let names = project.variables.join(", ");
             format!("the job reads {names} from the CI/CD variables of the project")
         }),
-        missing_address("project").filter(|_| project.source.is_none()),
+        missing_address(project, "project"),
     ]);
     CiFile { path, text, next }
 }
@@ -53,7 +53,8 @@ fn install(project: &CiProject) -> String {
         return format!("    - cargo install --locked --root \"{directory}\" --path {path}\n");
     }
     let version = env!("CARGO_PKG_VERSION");
-    let set = releases().map(|releases| format!("      export PROOFHOUSE_RELEASES={releases}\n"));
+    let set =
+        releases(project).map(|releases| format!("      export PROOFHOUSE_RELEASES={releases}\n"));
     let set = set.unwrap_or_default();
     let script = script("        ");
     format!(

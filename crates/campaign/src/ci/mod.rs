@@ -5,8 +5,6 @@ mod github;
 mod gitlab;
 mod project;
 
-use proofhouse_source::REPOSITORY;
-
 pub use project::CiProject;
 
 /// Downloads a release and checks it; the action of the repository runs the same file.
@@ -46,9 +44,13 @@ pub fn file(host: CiHost, project: &CiProject) -> CiFile {
     }
 }
 
-/// Where the releases are, if the repository has an address.
-fn releases() -> Option<String> {
-    REPOSITORY.map(|address| format!("{}/releases/download", address.trim_end_matches('/')))
+/// Where the releases are, if the repository of proofhouse has an address.
+fn releases(project: &CiProject) -> Option<String> {
+    let address = project.address.as_deref()?;
+    Some(format!(
+        "{}/releases/download",
+        address.trim_end_matches('/')
+    ))
 }
 
 /// The script that installs a release, each line behind this indentation.
@@ -57,9 +59,10 @@ fn script(indent: &str) -> String {
     lines.map(|line| format!("{indent}{line}\n")).collect()
 }
 
-/// What is left to do where the repository has no address.
-fn missing_address(host: &str) -> Option<String> {
-    releases().is_none().then(|| {
+/// What is left to do where releases are to be downloaded and the repository of proofhouse has no address.
+fn missing_address(project: &CiProject, host: &str) -> Option<String> {
+    let is_missing = project.source.is_none() && project.address.is_none();
+    is_missing.then(|| {
         format!("before the first run, set the variable PROOFHOUSE_RELEASES of the {host} to the URL of the release archives")
     })
 }

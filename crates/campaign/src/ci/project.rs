@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use proofhouse_source::REPOSITORY;
 use proofhouse_tools::operator::variables::is_name;
 use proofhouse_wire::files::FileInput;
 
@@ -32,6 +33,8 @@ pub struct CiProject {
     pub variables: Vec<String>,
     /// Where the source of proofhouse is in this repository, if it is there.
     pub source: Option<String>,
+    /// The address of the repository of proofhouse, which has the action and the releases; nothing while there is none.
+    pub address: Option<String>,
     /// Whether there is a `.gitlab-ci.yml` that we did not write.
     pub has_gitlab_file: bool,
     hosts: Vec<CiHost>,
@@ -75,6 +78,7 @@ impl CiProject {
             has_config: text.is_some(),
             variables: variables(&text.unwrap_or_default()),
             source: source.map(|_| "crates/cli".to_owned()),
+            address: REPOSITORY.map(str::to_owned),
             has_gitlab_file,
             hosts,
             root,

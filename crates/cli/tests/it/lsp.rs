@@ -226,7 +226,7 @@ fn diagnostics_are_those_of_validate() {
             "cut.yaml",
             "oatf: \"0.1\"\nattack:\n  name: \"never closed\n",
         ),
-        put("empty.yaml", ""),
+        put("empty.twin.yaml", ""),
     ];
     let mut client = Client::start();
     let mut broken = 0;
@@ -385,7 +385,10 @@ fn hostile_clients_are_answered_and_never_break_it() {
     client.tell("textDocument/didOpen", &json!(null));
     // A document that is too large is told so, and not read.
     let large = "file:///nowhere/large.yaml";
-    let shown = client.open(large, &"# x\n".repeat(1_200_000));
+    let shown = client.open(
+        large,
+        &format!("oatf: \"0.1\"\n{}", "# x\n".repeat(1_200_000)),
+    );
     assert_eq!(shown[0]["code"], "PH-002");
     client.end();
 

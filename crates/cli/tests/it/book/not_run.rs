@@ -87,9 +87,20 @@ pub(super) const NOT_RUN: &[(&str, &str)] = &[
         "proofhouse validate attacks/ --format sarif > results.sarif",
         "needs a directory of the reader's; commands.rs checks the format",
     ),
-    ("scripts/packages --out packages", PACKAGES),
+    (
+        "scripts/packages --profile dist --no-install --out packages",
+        PACKAGES,
+    ),
     ("pip install packages/proofhouse-*.whl", PACKAGES),
-    ("npm install --save-dev packages/proofhouse-*.tgz", PACKAGES),
+    (
+        "uvx --from packages/proofhouse-*.whl proofhouse run",
+        INSTALLS,
+    ),
+    ("npx proofhouse run", PACKAGES),
+    (
+        "npm install --save-dev ./packages/proofhouse-*.tgz",
+        PACKAGES,
+    ),
     ("cargo install --locked --path crates/cli", BUILDS),
     ("cargo run --release -- run", BUILDS),
     ("scripts/test", EVERYTHING),
