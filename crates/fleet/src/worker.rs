@@ -195,6 +195,7 @@ impl FleetWorker<'_> {
             owner: self.settings.owner.clone(),
             lease_ms: millis(self.settings.lease),
             limit,
+            is_idle: self.running.is_empty(),
         }
     }
 
@@ -239,7 +240,7 @@ impl FleetWorker<'_> {
             self.count().await?;
             let is_draining = leave_at.is_some();
             let mut idle = false;
-            if !is_draining && self.running.len() < jobs {
+            if !is_draining && self.running.len() < jobs && !self.is_alone() {
                 let claimed = self.take(jobs - self.running.len()).await?;
                 idle = claimed == 0;
                 if idle && self.running.is_empty() {
@@ -305,6 +306,11 @@ impl FleetWorker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether it makes a run that workers were lost with. Nothing else is begun beside that.
+    fn is_alone(&self) -> bool {
+        self.handed.values().any(|(run, _)| run.losses > 0)
     }
 
     /// Is handed runs and begins them. Returns how many.
@@ -443,7 +449,8 @@ impl FleetWorker<'_> {
         if let Some(after) = pause(&record, run.retries).filter(|_| run.losses < MAX_LOSSES) {
             let (store, id) = (self.store, self.id());
             let put = (run.place, run.fence);
-            self.ask(|| store.put_back_run(id, put, millis(after)))
+            let tokens = number(record.tokens.unwrap_or(0));
+            self.ask(|| store.put_back_run(id, put, millis(after), tokens))
                 .await?;
             (self.listener)(&WorkerEvent::Again {
                 record: &record,

@@ -136,17 +136,26 @@ async fn a_run_that_takes_three_workers_with_it_is_an_error() {
     wanted.probes = false;
     wanted.repeats = 1;
     let campaign = planned(&store, wanted).await;
-    for _ in 0..3 {
-        let claim = proofhouse_store::model::RunClaim {
-            campaign: campaign.id,
-            owner: "dies".to_owned(),
-            lease_ms: 0,
-            limit: 1,
-        };
-        let handed = store.claim_runs(claim).await.unwrap();
-        assert_eq!(handed[0].place, 0);
+    let claim = |owner: &str, limit| proofhouse_store::model::RunClaim {
+        campaign: campaign.id,
+        owner: owner.to_owned(),
+        lease_ms: 0,
+        limit,
+        is_idle: limit == 1,
+    };
+    for lost in 0..3 {
+        let handed = store.claim_runs(claim("dies", 1)).await.unwrap();
+        assert_eq!((handed[0].place, handed[0].losses), (0, lost));
         assert_eq!(store.take_back_runs(campaign.id, 0).await.unwrap(), 1);
+        // It comes after all that no worker was lost with.
+        let rest = store.claim_runs(claim("waits", 100)).await.unwrap();
+        assert_eq!(rest.is_empty(), lost > 0);
+        store
+            .renew_runs(campaign.id, "waits", 60_000)
+            .await
+            .unwrap();
     }
+    store.release_runs(campaign.id, "waits").await.unwrap();
     let end = worker(&store, "lives", &campaign, None).await.unwrap();
     assert_eq!(end, WorkerEnd::Over(CampaignState::Finished));
     let campaign = store.campaign(campaign.id).await.unwrap();
