@@ -27,24 +27,16 @@ pub(crate) fn print_manifest(pods: &WorkerPods, as_json: bool) -> Result<(), Com
 
 /// Has a campaign of a store worked off by workers in a cluster, and gives it as it is then.
 pub(crate) async fn work_on_kubernetes(
-    options: &KubernetesOptions,
+    (options, arguments): (&KubernetesOptions, Vec<String>),
     settings: &WorkerSettings,
     store: &Store,
     campaign: CampaignRow,
     cancel: &CancellationToken,
 ) -> Result<CampaignRow, CommandError> {
     let name = shown(&campaign);
-    let pods = options.pods(&name, settings)?;
+    let pods = options.pods(&name, settings, arguments)?;
     let api = options.cluster().await?;
-    let standing = async || {
-        let campaign = store.campaign(campaign.id).await.ok()?;
-        let progress = store.campaign_progress(campaign.id).await.ok()?;
-        Some(CampaignStanding {
-            done: u64::try_from(progress.done).unwrap_or_default(),
-            total: u64::try_from(campaign.total).unwrap_or_default(),
-            is_over: campaign.state.is_over(),
-        })
-    };
+    let standing = async || CampaignStanding::read(store, campaign.id).await;
     let end = run_workers(api, &pods, cancel, standing, &|news| match news {
         WorkersNews::Progress(line) => talk(&printable_line(&line)),
         WorkersNews::Trouble(line) => complain(&printable_line(&line)),
