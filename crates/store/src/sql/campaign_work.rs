@@ -78,14 +78,14 @@ macro_rules! next_of_lane {
 
 /// Which of the runs that wait are handed out.
 #[derive(Clone, Copy)]
-enum Waiting {
+enum ClaimableRuns {
     /// Those that no worker was lost with.
     Fresh,
     /// The others, those first that took the fewest workers with them.
     Lost,
 }
 
-impl Waiting {
+impl ClaimableRuns {
     fn uncounted(self) -> &'static str {
         match self {
             Self::Fresh => next_uncounted!("= 0", "r.place"),
@@ -109,9 +109,9 @@ pub(crate) async fn claim(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<ClaimedRun
     if limit == 0 {
         return Ok(Vec::new());
     }
-    let mut handed = claim_waiting(tx, claim, limit, Waiting::Fresh).await?;
+    let mut handed = claim_waiting(tx, claim, limit, ClaimableRuns::Fresh).await?;
     if handed.is_empty() && claim.is_idle {
-        handed = claim_waiting(tx, claim, 1, Waiting::Lost).await?;
+        handed = claim_waiting(tx, claim, 1, ClaimableRuns::Lost).await?;
     }
     handed.sort_by_key(|run| run.place);
     Ok(handed)
@@ -121,7 +121,7 @@ async fn claim_waiting(
     tx: Tx<'_>,
     claim: &RunClaim,
     limit: usize,
-    waiting: Waiting,
+    waiting: ClaimableRuns,
 ) -> Result<Vec<ClaimedRun>> {
     let owner = name("the worker", &claim.owner)?;
     // One statement, because each is a way to the database and back.
