@@ -41,6 +41,16 @@ pub struct WorkerSettings {
     pub program: String,
 }
 
+/// A name for a worker that no other has: that of its machine, the process and the time.
+#[must_use]
+pub fn worker_name(host: Option<String>) -> String {
+    let host = host.filter(|host| !host.is_empty());
+    let host = host.unwrap_or_else(|| "worker".to_owned());
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
+    let nanos = since.map_or(0, |since| since.subsec_nanos());
+    format!("{host}/{}/{nanos:08x}", std::process::id())
+}
+
 /// The shortest pause before a worker asks again that was handed nothing.
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
 /// The longest.

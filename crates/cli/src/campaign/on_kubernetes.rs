@@ -1,7 +1,7 @@
 //! A campaign whose workers run on Kubernetes: starts them, tells how far they are, and cleans up.
 
 use proofhouse_fleet::kubernetes::{
-    CampaignStanding, WorkerPods, WorkersEnd, WorkersNews, manifest, run_workers,
+    CampaignStanding, WorkerPods, WorkersNews, manifest, run_workers,
 };
 use proofhouse_fleet::name::shown;
 use proofhouse_fleet::worker::WorkerSettings;
@@ -44,15 +44,10 @@ pub(crate) async fn work_on_kubernetes(
     let end = end.await.map_err(|error| CommandError::of(&error, false))?;
     let campaign = store.campaign(campaign.id).await;
     let campaign = campaign.map_err(|error| CommandError::of(&error, false))?;
-    if !campaign.state.is_over() && end != WorkersEnd::Cancelled {
-        let why = match end {
-            WorkersEnd::Gone => "somebody deleted their Job",
-            WorkersEnd::Failed { .. } => "the cluster gave up on them",
-            WorkersEnd::Complete | WorkersEnd::CampaignOver | WorkersEnd::Cancelled => "they ended",
-        };
-        return Err(CommandError::cannot_run(printable_line(&format!(
-            "the workers are gone before the campaign {name} is finished: {why}. Run the same command again to continue it"
-        ))));
+    match end.unfinished(&name) {
+        Some(why) if !campaign.state.is_over() => {
+            Err(CommandError::cannot_run(printable_line(&why)))
+        }
+        _ => Ok(campaign),
     }
-    Ok(campaign)
 }
