@@ -116,6 +116,7 @@ async fn through_store(
                     owner: format!("worker-{worker}"),
                     lease_ms: 60_000,
                     limit,
+                    is_idle: true,
                 };
                 match store.claim_runs(claim).await.map_err(told)?.len() {
                     0 => return Ok::<usize, String>(claimed),

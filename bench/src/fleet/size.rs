@@ -121,6 +121,7 @@ async fn fill(program: &Program, record: &Value, runs: usize) -> Result<(), Stri
             owner: "bench".to_owned(),
             lease_ms: 600_000,
             limit: BATCH,
+            is_idle: true,
         };
         let claimed = store.claim_runs(claim).await.map_err(told)?;
         if claimed.is_empty() {

@@ -42,7 +42,7 @@ pub mod result;
 pub mod results_directory;
 mod run;
 pub mod run_maker;
-mod scratch;
+pub mod scratch;
 pub mod sensitivity;
 pub mod setup;
 pub mod statistics;

@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 10;
 
 /// The directory of a campaign for those of its runs.
 #[derive(Debug)]
-pub(crate) struct ScratchDirectory {
+pub struct ScratchDirectory {
     directory: TempDir,
     /// Given back when the campaign ends, after the directory is gone: fields are dropped in this order.
     _lock: File,
@@ -32,7 +32,11 @@ pub(crate) struct ScratchDirectory {
 
 impl ScratchDirectory {
     /// Makes the directory of a campaign among the temporary files, and removes what others left there.
-    pub(crate) fn new() -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when it cannot be made.
+    pub fn new() -> io::Result<Self> {
         Self::below(&std::env::temp_dir())
     }
 
@@ -52,7 +56,11 @@ impl ScratchDirectory {
     }
 
     /// A directory for one run, which goes away with what is returned.
-    pub(crate) fn run(&self) -> io::Result<TempDir> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when it cannot be made.
+    pub fn run(&self) -> io::Result<TempDir> {
         tempfile::Builder::new()
             .prefix("run-")
             .tempdir_in(self.directory.path())

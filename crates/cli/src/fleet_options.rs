@@ -12,7 +12,7 @@ use proofhouse_fleet::join::WorkerTools;
 use proofhouse_fleet::name::CampaignName;
 use proofhouse_fleet::trace_place::{TraceAccess, TracePlace};
 use proofhouse_fleet::traces::TraceStore;
-use proofhouse_fleet::worker::{WorkerEvent, WorkerSettings};
+use proofhouse_fleet::worker::{WorkerEvent, WorkerSettings, worker_name};
 use proofhouse_wire::gate::LateGate;
 
 use crate::environment::environment;
@@ -112,18 +112,14 @@ pub(crate) struct WorkerOptions {
 }
 
 impl WorkerOptions {
-    /// The settings of a worker with this many jobs. Its name is that of the machine, the process and the time.
+    /// The settings of a worker with this many jobs.
     pub(crate) fn settings(
         &self,
         jobs: u16,
         traces: Option<&str>,
     ) -> Result<WorkerSettings, CommandError> {
-        let host = environment()("HOSTNAME").filter(|host| !host.is_empty());
-        let host = host.unwrap_or_else(|| "worker".to_owned());
-        let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
-        let nanos = since.map_or(0, |since| since.subsec_nanos());
         Ok(WorkerSettings {
-            owner: format!("{host}/{}/{nanos:08x}", std::process::id()),
+            owner: worker_name(environment()("HOSTNAME")),
             jobs: usize::from(jobs),
             lease: self.lease,
             drain: self.drain,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
+use proofhouse_fleet::kubernetes::given_flags;
 use proofhouse_oatf::GenerationProvider;
 use proofhouse_semantic::{Config, Method, OpenAiGeneration, Secret};
 use proofhouse_wire::gate::RequestGate;
@@ -32,6 +33,15 @@ impl GenerationOptions {
     /// The provider that was asked for, if one was.
     pub(crate) fn provider(&self) -> Result<Option<Arc<dyn GenerationProvider>>, CommandError> {
         self.provider_behind(None)
+    }
+
+    /// The flags that were given. The key is in none of them.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        given_flags([
+            ("--generate-url", self.generate_url.clone()),
+            ("--generate-model", self.generate_model.clone()),
+            ("--generate-key-env", self.generate_key_env.clone()),
+        ])
     }
 
     /// The same, with its requests behind a gate.

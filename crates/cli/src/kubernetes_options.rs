@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use proofhouse_campaign::config::positive_duration;
 use proofhouse_fleet::kubernetes::{
-    EnvironmentPair, PodLabel, PodToleration, Quantity, SecretVariable, WorkerPods,
+    EnvironmentPair, PodLabel, PodToleration, Quantity, SecretVariable, WorkerPods, fresh_suffix,
 };
 use proofhouse_fleet::worker::WorkerSettings;
 use proofhouse_tools::actions::{Cluster, ClusterApi};
@@ -129,23 +129,24 @@ impl KubernetesOptions {
         }
     }
 
-    /// What the workers of a campaign shall be.
+    /// What the workers of a campaign shall be, with these arguments beside those of all workers.
     pub(crate) fn pods(
         &self,
         campaign: &str,
         settings: &WorkerSettings,
+        arguments: Vec<String>,
     ) -> Result<WorkerPods, CommandError> {
         let image = self.image.clone();
         let image = image.ok_or_else(|| CommandError::usage("--on kubernetes needs --image"))?;
         let own = || format!("proofhouse:{}", env!("CARGO_PKG_VERSION"));
         let pods = WorkerPods {
             campaign: campaign.to_owned(),
-            suffix: suffix(),
+            suffix: fresh_suffix(),
             namespace: self.namespace.clone(),
             program_image: self.proofhouse_image.clone().unwrap_or_else(own),
             workers: self.workers,
             store_secret: self.store_secret.clone(),
-            arguments: Vec::new(),
+            arguments,
             secret_variables: self.secret_variables.clone(),
             secrets: self.env_from_secrets.clone(),
             environment: self.worker_env.clone(),
@@ -180,11 +181,4 @@ impl KubernetesOptions {
         let opened = cluster.open(&ToolLimits::default()).await;
         opened.map_err(|error| CommandError::cannot_run(printable_line(&error.message)))
     }
-}
-
-/// What tells the Job of this start from others.
-fn suffix() -> String {
-    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-    let random = RandomState::new().build_hasher().finish();
-    format!("{:08x}", random & 0xffff_ffff)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use proofhouse_fleet::kubernetes::given_flags;
 use proofhouse_oatf::SemanticEvaluator;
 use proofhouse_semantic::{Config, Method, OpenAiSemantic, Secret};
 use proofhouse_wire::gate::RequestGate;
@@ -79,6 +80,23 @@ impl SemanticOptions {
         let evaluator =
             OpenAiSemantic::new(config).map_err(|error| CommandError::usage(error.to_string()))?;
         Ok(Some(Arc::new(evaluator)))
+    }
+
+    /// The flags that were given. The key is in none of them.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let method = self.semantic.and_then(|method| method.to_possible_value());
+        let number = |value: Option<u64>| value.map(|value| value.to_string());
+        given_flags([
+            ("--semantic", method.map(|one| one.get_name().to_owned())),
+            ("--semantic-url", self.semantic_url.clone()),
+            ("--semantic-model", self.semantic_model.clone()),
+            ("--semantic-key-env", self.semantic_key_env.clone()),
+            ("--semantic-timeout", number(self.semantic_timeout)),
+            (
+                "--semantic-max-requests",
+                number(self.semantic_max_requests),
+            ),
+        ])
     }
 
     fn config(

@@ -1,11 +1,13 @@
 //! Joins a campaign: reads its plan from the store, refuses what this program cannot do, and makes its documents and subjects again.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use proofhouse_campaign::archive::KeptDocument;
 use proofhouse_campaign::document::CampaignDocument;
 use proofhouse_campaign::engine::CampaignSettings;
 use proofhouse_campaign::run_maker::RunMaker;
+use proofhouse_campaign::scratch::ScratchDirectory;
 use proofhouse_oatf::{GenerationProvider, SemanticEvaluator};
 use proofhouse_store::Store;
 use proofhouse_store::model::{CampaignRow, CampaignState};
@@ -48,6 +50,8 @@ pub struct JoinedCampaign {
     pub maker: RunMaker,
     /// Where traces are until they are put away, and the manifests of subjects. It goes away with this.
     pub directory: TempDir,
+    /// What that is in; the next worker removes what a killed one left.
+    _scratch: ScratchDirectory,
 }
 
 /// Reads the plan of a campaign. A program that does not know its form refuses it.
@@ -60,27 +64,39 @@ pub async fn read_plan(
     campaign: &CampaignRow,
     program: &str,
 ) -> Result<StoredPlan, FleetError> {
-    let refused = |needs: String| FleetError::Refused {
+    if campaign.format != FORMAT {
+        let needs = format!("plan format {}", campaign.format);
+        return Err(other_version(campaign, program, needs));
+    }
+    kept(store, (campaign, program), &campaign.plan, "the plan").await
+}
+
+/// What a campaign needs that the version which planned it has.
+fn other_version(campaign: &CampaignRow, program: &str, needs: String) -> FleetError {
+    FleetError::Refused {
         campaign: shown(campaign),
         program: campaign.program.clone(),
         needs,
         own: program.to_owned(),
         advice: "use the version that planned it",
-    };
-    if campaign.format != FORMAT {
-        return Err(refused(format!("plan format {}", campaign.format)));
     }
-    let text = verified(store, &campaign.plan, "the plan").await?;
-    serde_json::from_slice(&text).map_err(|error| {
-        if campaign.program == program {
-            FleetError::Damaged {
-                what: "the plan".to_owned(),
-                reason: error.to_string(),
-            }
-        } else {
-            refused(format!("what this version cannot read ({error})"))
+}
+
+/// Why a program cannot read what is in the store: another version wrote it, or it is damaged.
+fn unreadable(
+    (campaign, program): (&CampaignRow, &str),
+    what: &str,
+    reason: &impl Display,
+) -> FleetError {
+    if campaign.program == program {
+        FleetError::Damaged {
+            what: what.to_owned(),
+            reason: reason.to_string(),
         }
-    })
+    } else {
+        let needs = format!("{what} that this version cannot read ({reason})");
+        other_version(campaign, program, needs)
+    }
 }
 
 /// A text of the store, which is what its digest says.
@@ -99,14 +115,12 @@ async fn verified(store: &Store, digest: &str, what: &str) -> Result<Vec<u8>, Fl
 
 async fn kept<T: DeserializeOwned>(
     store: &Store,
+    versions: (&CampaignRow, &str),
     digest: &str,
     what: &str,
 ) -> Result<T, FleetError> {
     let text = verified(store, digest, what).await?;
-    serde_json::from_slice(&text).map_err(|error| FleetError::Damaged {
-        what: what.to_owned(),
-        reason: error.to_string(),
-    })
+    serde_json::from_slice(&text).map_err(|error| unreadable(versions, what, &error))
 }
 
 impl JoinedCampaign {
@@ -140,10 +154,9 @@ impl JoinedCampaign {
                 });
             }
         }
-        let directory = tempfile::Builder::new()
-            .prefix("proofhouse-worker-")
-            .tempdir()
-            .map_err(FleetError::Directory)?;
+        let versions = (&campaign, tools.program.as_str());
+        let scratch = ScratchDirectory::new().map_err(FleetError::Directory)?;
+        let directory = scratch.run().map_err(FleetError::Directory)?;
         let lanes = store.campaign_lanes(campaign.id).await?;
         let gate = |name: &str| {
             let lane = lanes.iter().find(|lane| lane.name == name)?;
@@ -155,7 +168,7 @@ impl JoinedCampaign {
         }
         let mut subjects: Vec<Arc<dyn Subject>> = Vec::new();
         for (number, (digest, info)) in plan.subjects.iter().zip(&plan.subject_infos).enumerate() {
-            let stored: StoredSubject = kept(store, digest, "a subject").await?;
+            let stored: StoredSubject = kept(store, versions, digest, "a subject").await?;
             let place = directory.path().join(format!("subject-{number}"));
             std::fs::create_dir_all(&place).map_err(FleetError::Directory)?;
             let spec =
@@ -179,8 +192,9 @@ impl JoinedCampaign {
         }
         let mut documents: Vec<CampaignDocument> = Vec::new();
         for digest in &plan.documents {
-            let stored: KeptDocument = kept(store, digest, "a document").await?;
-            documents.push(stored.open()?);
+            let stored: KeptDocument = kept(store, versions, digest, "a document").await?;
+            let opened = stored.open();
+            documents.push(opened.map_err(|error| unreadable(versions, "a document", &error))?);
         }
         let settings = CampaignSettings {
             semantic: tools.semantic,
@@ -196,6 +210,7 @@ impl JoinedCampaign {
             plan,
             maker,
             directory,
+            _scratch: scratch,
         })
     }
 }

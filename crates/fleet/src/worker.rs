@@ -41,6 +41,16 @@ pub struct WorkerSettings {
     pub program: String,
 }
 
+/// A name for a worker that no other has: that of its machine, the process and the time.
+#[must_use]
+pub fn worker_name(host: Option<String>) -> String {
+    let host = host.filter(|host| !host.is_empty());
+    let host = host.unwrap_or_else(|| "worker".to_owned());
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
+    let nanos = since.map_or(0, |since| since.subsec_nanos());
+    format!("{host}/{}/{nanos:08x}", std::process::id())
+}
+
 /// The shortest pause before a worker asks again that was handed nothing.
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
 /// The longest.
@@ -195,6 +205,7 @@ impl FleetWorker<'_> {
             owner: self.settings.owner.clone(),
             lease_ms: millis(self.settings.lease),
             limit,
+            is_idle: self.running.is_empty(),
         }
     }
 
@@ -239,7 +250,7 @@ impl FleetWorker<'_> {
             self.count().await?;
             let is_draining = leave_at.is_some();
             let mut idle = false;
-            if !is_draining && self.running.len() < jobs {
+            if !is_draining && self.running.len() < jobs && !self.is_alone() {
                 let claimed = self.take(jobs - self.running.len()).await?;
                 idle = claimed == 0;
                 if idle && self.running.is_empty() {
@@ -305,6 +316,11 @@ impl FleetWorker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether it makes a run that workers were lost with. Nothing else is begun beside that.
+    fn is_alone(&self) -> bool {
+        self.handed.values().any(|(run, _)| run.losses > 0)
     }
 
     /// Is handed runs and begins them. Returns how many.
@@ -443,7 +459,8 @@ impl FleetWorker<'_> {
         if let Some(after) = pause(&record, run.retries).filter(|_| run.losses < MAX_LOSSES) {
             let (store, id) = (self.store, self.id());
             let put = (run.place, run.fence);
-            self.ask(|| store.put_back_run(id, put, millis(after)))
+            let tokens = number(record.tokens.unwrap_or(0));
+            self.ask(|| store.put_back_run(id, put, millis(after), tokens))
                 .await?;
             (self.listener)(&WorkerEvent::Again {
                 record: &record,

@@ -1,7 +1,7 @@
 //! A campaign whose workers run on Kubernetes: starts them, tells how far they are, and cleans up.
 
 use proofhouse_fleet::kubernetes::{
-    CampaignStanding, WorkerPods, WorkersEnd, WorkersNews, manifest, run_workers,
+    CampaignStanding, WorkerPods, WorkersNews, manifest, run_workers,
 };
 use proofhouse_fleet::name::shown;
 use proofhouse_fleet::worker::WorkerSettings;
@@ -27,24 +27,16 @@ pub(crate) fn print_manifest(pods: &WorkerPods, as_json: bool) -> Result<(), Com
 
 /// Has a campaign of a store worked off by workers in a cluster, and gives it as it is then.
 pub(crate) async fn work_on_kubernetes(
-    options: &KubernetesOptions,
+    (options, arguments): (&KubernetesOptions, Vec<String>),
     settings: &WorkerSettings,
     store: &Store,
     campaign: CampaignRow,
     cancel: &CancellationToken,
 ) -> Result<CampaignRow, CommandError> {
     let name = shown(&campaign);
-    let pods = options.pods(&name, settings)?;
+    let pods = options.pods(&name, settings, arguments)?;
     let api = options.cluster().await?;
-    let standing = async || {
-        let campaign = store.campaign(campaign.id).await.ok()?;
-        let progress = store.campaign_progress(campaign.id).await.ok()?;
-        Some(CampaignStanding {
-            done: u64::try_from(progress.done).unwrap_or_default(),
-            total: u64::try_from(campaign.total).unwrap_or_default(),
-            is_over: campaign.state.is_over(),
-        })
-    };
+    let standing = async || CampaignStanding::read(store, campaign.id).await;
     let end = run_workers(api, &pods, cancel, standing, &|news| match news {
         WorkersNews::Progress(line) => talk(&printable_line(&line)),
         WorkersNews::Trouble(line) => complain(&printable_line(&line)),
@@ -52,15 +44,10 @@ pub(crate) async fn work_on_kubernetes(
     let end = end.await.map_err(|error| CommandError::of(&error, false))?;
     let campaign = store.campaign(campaign.id).await;
     let campaign = campaign.map_err(|error| CommandError::of(&error, false))?;
-    if !campaign.state.is_over() && end != WorkersEnd::Cancelled {
-        let why = match end {
-            WorkersEnd::Gone => "somebody deleted their Job",
-            WorkersEnd::Failed { .. } => "the cluster gave up on them",
-            WorkersEnd::Complete | WorkersEnd::CampaignOver | WorkersEnd::Cancelled => "they ended",
-        };
-        return Err(CommandError::cannot_run(printable_line(&format!(
-            "the workers are gone before the campaign {name} is finished: {why}. Run the same command again to continue it"
-        ))));
+    match end.unfinished(&name) {
+        Some(why) if !campaign.state.is_over() => {
+            Err(CommandError::cannot_run(printable_line(&why)))
+        }
+        _ => Ok(campaign),
     }
-    Ok(campaign)
 }

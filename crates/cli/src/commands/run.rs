@@ -507,6 +507,11 @@ impl RunCommand {
         })
     }
 
+    /// The models beside the agents, as workers elsewhere are told of them.
+    fn model_flags(&self) -> Vec<String> {
+        [self.semantic.flags(), self.generation.flags()].concat()
+    }
+
     /// Plans the campaign in a store and works on it until it is over.
     fn run_in_store(
         mut self,
@@ -526,7 +531,7 @@ impl RunCommand {
             let name = self.fleet.name.as_ref().map(ToString::to_string);
             let (name, jobs) = (name.unwrap_or_default(), self.jobs.unwrap_or(DEFAULT_JOBS));
             let settings = self.worker.settings(jobs, None)?;
-            let pods = self.kubernetes.pods(&name, &settings)?;
+            let pods = self.kubernetes.pods(&name, &settings, self.model_flags())?;
             print_manifest(&pods, self.format == ReportFormat::Json)?;
             return Ok(Exit::Success);
         }
@@ -589,8 +594,8 @@ impl RunCommand {
         let jobs = self.jobs.unwrap_or(DEFAULT_JOBS);
         let settings = self.worker.settings(jobs, campaign.traces.as_deref())?;
         let campaign = if self.kubernetes.is_wanted() {
-            let working = work_on_kubernetes(&self.kubernetes, &settings, &store, campaign, drain);
-            working.await?
+            let options = (&self.kubernetes, self.model_flags());
+            work_on_kubernetes(options, &settings, &store, campaign, drain).await?
         } else {
             talk(&format!(
                 "To help from another machine: proofhouse worker --store … --name {name}"

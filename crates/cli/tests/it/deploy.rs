@@ -231,6 +231,63 @@ fn the_chart_is_whole() {
     assert!(secret["valueFrom"]["secretKeyRef"].is_object());
 }
 
+#[test]
+fn whoever_plans_the_nightly_campaign_gets_what_its_workers_get() {
+    let job = yaml("nightly.yaml", &text("kubernetes/nightly.yaml"));
+    let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let arguments = container["args"].as_array().unwrap().iter();
+    let arguments: Vec<&str> = arguments.map(|one| one.as_str().unwrap()).collect();
+    let of = |flag: &str| {
+        let mut values = arguments.iter().filter_map(|one| one.strip_prefix(flag));
+        values.next().unwrap_or_else(|| panic!("no {flag}"))
+    };
+    let secret = &container["envFrom"][0]["secretRef"]["name"];
+    assert_eq!(secret, of("--env-from-secret="));
+    assert_eq!(container["image"], of("--proofhouse-image="));
+    let help = support::run(&["run", "--help"]).stdout;
+    for flag in arguments.iter().filter(|one| one.starts_with("--")) {
+        let (flag, _) = flag.split_once('=').unwrap();
+        assert!(help.contains(flag), "run has no {flag}");
+    }
+    // In the chart it is said once for both.
+    let template = text("helm/proofhouse/templates/nightly-cronjob.yaml");
+    for value in ["secretEnv", "envFromSecrets"] {
+        let uses = template.matches(&format!("range .Values.nightly.{value}"));
+        assert_eq!(uses.count(), 2, "{value}");
+    }
+    let schema: Value = serde_json::from_str(&text("helm/proofhouse/values.schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let mut values = yaml("values.yaml", &text("helm/proofhouse/values.yaml"));
+    let good = serde_json::json!([{"name": "OPENAI_API_KEY", "secretName": "models", "key": "k"}]);
+    for (given, is_good) in [(good, true), (serde_json::json!(["OPENAI_API_KEY"]), false)] {
+        values["nightly"]["secretEnv"] = given;
+        assert_eq!(schema.is_valid(&values), is_good);
+    }
+}
+
+#[test]
+fn what_is_old_is_pruned_by_commands_that_there_are() {
+    let help = support::run(&["campaigns", "prune", "--help"]).stdout;
+    let template = plain(&text("helm/proofhouse/templates/prune-cronjob.yaml"));
+    for (what, text) in [
+        ("prune.yaml", text("kubernetes/prune.yaml")),
+        ("prune-cronjob.yaml", template),
+    ] {
+        let job = yaml(what, &text);
+        let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+        assert_eq!(pod["automountServiceAccountToken"], false, "{what}");
+        for container in [&pod["initContainers"][0], &pod["containers"][0]] {
+            let arguments = container["args"].as_array().unwrap();
+            assert_eq!(arguments[..2], ["campaigns", "prune"], "{what}");
+            for flag in &arguments[2..] {
+                let flag = flag.as_str().unwrap().split('=').next().unwrap();
+                assert!(help.contains(flag), "{what}: {flag}");
+            }
+        }
+    }
+}
+
 /// The metrics that an expression of Prometheus names, without what histograms add.
 fn metrics(expression: &str) -> Vec<String> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

@@ -158,6 +158,39 @@ fn a_campaign_is_planned_worked_off_and_read() {
 }
 
 #[test]
+fn workers_on_kubernetes_are_told_of_the_models_that_judge_and_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let given = [
+        "--semantic=judge",
+        "--semantic-url=http://127.0.0.1:9/v1",
+        "--semantic-model=small",
+        "--semantic-timeout=7",
+        "--generate-url=http://127.0.0.1:9/v1",
+        "--generate-model=large",
+    ];
+    let run = [
+        "run",
+        "--no-config",
+        "--on=kubernetes",
+        "--name=n",
+        "--image=shop-agent:1",
+        "--subject=sim:careful",
+        "--dry-run",
+        "--format=json",
+    ];
+    let job = json(directory.path(), &[&run[..], &given[..]].concat());
+    let worker = &job["spec"]["template"]["spec"]["containers"][0];
+    let command = worker["command"].as_array().unwrap();
+    let told = &command[command.len() - given.len()..];
+    assert_eq!(told, given);
+    // Without them, a worker has no more than its own arguments.
+    let job = json(directory.path(), &run);
+    let worker = &job["spec"]["template"]["spec"]["containers"][0];
+    let own = worker["command"].as_array().unwrap();
+    assert_eq!(own.len() + given.len(), command.len());
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();

@@ -41,6 +41,22 @@ pub enum WorkersEnd {
     Cancelled,
 }
 
+impl WorkersEnd {
+    /// What there is to say if the campaign of this name is not over, unless somebody wanted it so.
+    #[must_use]
+    pub fn unfinished(&self, name: &str) -> Option<String> {
+        let why = match self {
+            Self::Gone => "somebody deleted their Job",
+            Self::Failed { .. } => "the cluster gave up on them",
+            Self::Complete | Self::CampaignOver => "they ended",
+            Self::Cancelled => return None,
+        };
+        Some(format!(
+            "the workers are gone before the campaign {name} is finished: {why}. Run the same command again to continue it"
+        ))
+    }
+}
+
 /// How a Job is followed.
 #[derive(Debug, Clone, Copy)]
 pub struct Follow {

@@ -254,6 +254,22 @@ impl WorkerPods {
     }
 }
 
+/// What tells the Job of one start from those of others.
+#[must_use]
+pub fn fresh_suffix() -> String {
+    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+    let random = RandomState::new().build_hasher().finish();
+    format!("{:08x}", random & 0xffff_ffff)
+}
+
+/// The flags that have a value, as words of a command line.
+#[must_use]
+pub fn given_flags<const N: usize>(flags: [(&str, Option<String>); N]) -> Vec<String> {
+    let flags = flags.into_iter();
+    let given = flags.filter_map(|(flag, value)| Some(format!("{flag}={}", value?)));
+    given.collect()
+}
+
 /// The Job with the workers.
 ///
 /// A worker ends with success only when its campaign is over, so that one success is the Job's, and a worker that finds no
@@ -382,6 +398,18 @@ mod tests {
         assert_eq!(worker["resources"]["limits"], json!({"memory": "1Gi"}));
         let text = job.to_string();
         assert!(!text.contains("postgres://"), "{text}");
+    }
+
+    #[test]
+    fn workers_are_told_of_the_models_that_judge() {
+        let mut pods = pods();
+        let judge = Some("judge".to_owned());
+        pods.arguments = given_flags([("--semantic", judge), ("--semantic-timeout", None)]);
+        let job = manifest(&pods);
+        let command = &job["spec"]["template"]["spec"]["containers"][0]["command"];
+        assert_eq!(command[9], "60s");
+        assert_eq!(command[10], "--semantic=judge");
+        assert_eq!(command.as_array().unwrap().len(), 11);
     }
 
     #[test]

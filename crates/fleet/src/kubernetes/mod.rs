@@ -13,7 +13,7 @@ mod work;
 
 pub use follow::{Follow, WorkersEnd, WorkersJob};
 pub use install::{ProgramInstallError, install};
-pub use job::{WorkerPods, manifest};
+pub use job::{WorkerPods, fresh_suffix, given_flags, manifest};
 pub use parse::{
     EnvironmentPair, InvalidPodSetting, PodLabel, PodToleration, Quantity, SecretVariable,
 };

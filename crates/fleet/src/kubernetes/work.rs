@@ -1,6 +1,6 @@
 //! Has workers of a cluster work on a campaign: starts them, tells how far they are, and cleans up.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proofhouse_tools::actions::{ClusterApi, ClusterError};
 use proofhouse_wire::CancellationToken;
@@ -65,10 +65,11 @@ pub async fn run_workers(
         job.name()
     )));
     let (times, mut teller) = (Follow::default(), ProgressTeller::default());
+    let begun = Instant::now();
     let followed = job
         .follow(&times, cancel, async |view| {
             let standing = ask().await;
-            for line in teller.hear(view, standing) {
+            for line in teller.hear(view, standing, begun.elapsed()) {
                 tell(WorkersNews::Progress(line));
             }
             standing.is_some_and(|standing| standing.is_over)

@@ -33,7 +33,7 @@ async fn opened(file: &std::path::Path) -> Arc<Store> {
 }
 
 /// Plans a campaign of two documents against a model at this address.
-async fn planned(store: &Store, address: &str, caps: FleetCaps) -> CampaignRow {
+pub(crate) async fn planned(store: &Store, address: &str, caps: FleetCaps) -> CampaignRow {
     let spec = SubjectSpec {
         name: None,
         deadline: None,
@@ -61,7 +61,7 @@ async fn planned(store: &Store, address: &str, caps: FleetCaps) -> CampaignRow {
     planned.write(store).await.unwrap()
 }
 
-fn answer() -> TestReply {
+pub(crate) fn answer() -> TestReply {
     let message =
         json!({"role": "assistant", "content": "I have looked, and there is nothing to do."});
     TestReply::Json(json!({

@@ -8,6 +8,7 @@
 
 mod caps;
 mod grants;
+mod lost;
 mod object_store;
 mod support;
 mod work;

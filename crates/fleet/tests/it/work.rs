@@ -6,16 +6,24 @@ use proofhouse_campaign::engine::{CampaignSettings, execute};
 use proofhouse_campaign::plan::Plan;
 use proofhouse_campaign::result::SubjectInfo;
 use proofhouse_fleet::FleetError;
+use proofhouse_fleet::join::{JoinedCampaign, WorkerTools};
 use proofhouse_fleet::listing::{CampaignOverview, trend_lines};
 use proofhouse_fleet::plan::WorkerNeed;
 use proofhouse_fleet::traces::TraceStore;
 use proofhouse_fleet::worker::WorkerEnd;
 use proofhouse_fleet::{report, trend};
-use proofhouse_store::model::{CampaignState, NewCampaign};
+use proofhouse_store::model::{CampaignBlob, CampaignState, NewCampaign};
 use proofhouse_store::{SqliteOptions, Store};
+use proofhouse_subjects::OpenContext;
 use proofhouse_wire::CancellationToken;
 
-use crate::support::{PROGRAM, access, documents, outcomes, planned, settings, subjects, worker};
+use crate::support::{
+    PROGRAM, access, documents, environment, outcomes, planned, settings, subjects, worker,
+};
+
+fn digest(body: &[u8]) -> String {
+    proofhouse_fleet::digest::sha256(body)
+}
 
 pub(crate) async fn store() -> (tempfile::TempDir, Arc<Store>) {
     let directory = tempfile::tempdir().unwrap();
@@ -130,23 +138,72 @@ async fn a_worker_refuses_what_it_cannot_do_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_of_an_older_version_says_which_one_is_needed() {
+    let (_directory, store) = store().await;
+    let campaign = planned(&store, settings("known")).await;
+    let plan = store.campaign_blob(&campaign.plan).await.unwrap();
+    let plan: serde_json::Value = serde_json::from_slice(&plan).unwrap();
+    // A later version has kinds of subjects and documents that this one does not know.
+    for key in ["subjects", "documents"] {
+        for (program, needs) in [
+            ("9.0", "that this version cannot read"),
+            (PROGRAM, "is damaged"),
+        ] {
+            let unknown = br#"{"telepathy":true}"#.to_vec();
+            let mut plan = plan.clone();
+            plan[key][0] = digest(&unknown).into();
+            let plan = serde_json::to_vec(&plan).unwrap();
+            let blob = |body: Vec<u8>| CampaignBlob {
+                digest: digest(&body),
+                body,
+            };
+            let new = NewCampaign {
+                name: "later".to_owned(),
+                format: 1,
+                program: program.to_owned(),
+                plan: digest(&plan),
+                traces: None,
+                namespace: String::new(),
+                lanes: Vec::new(),
+                blobs: vec![blob(unknown), blob(plan)],
+            };
+            let later = store.plan_campaign(new).await.unwrap();
+            store.begin_campaign(later.id, 0).await.unwrap();
+            let refused = worker(&store, "old", &later, None).await.unwrap_err();
+            let text = refused.to_string();
+            assert!(text.contains(needs), "{key}: {text}");
+            store.cancel_campaign(later.id, "").await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_takes_three_workers_with_it_is_an_error() {
     let (_directory, store) = store().await;
     let mut wanted = settings("deadly");
     wanted.probes = false;
     wanted.repeats = 1;
     let campaign = planned(&store, wanted).await;
-    for _ in 0..3 {
-        let claim = proofhouse_store::model::RunClaim {
-            campaign: campaign.id,
-            owner: "dies".to_owned(),
-            lease_ms: 0,
-            limit: 1,
-        };
-        let handed = store.claim_runs(claim).await.unwrap();
-        assert_eq!(handed[0].place, 0);
+    let claim = |owner: &str, limit| proofhouse_store::model::RunClaim {
+        campaign: campaign.id,
+        owner: owner.to_owned(),
+        lease_ms: 0,
+        limit,
+        is_idle: limit == 1,
+    };
+    for lost in 0..3 {
+        let handed = store.claim_runs(claim("dies", 1)).await.unwrap();
+        assert_eq!((handed[0].place, handed[0].losses), (0, lost));
         assert_eq!(store.take_back_runs(campaign.id, 0).await.unwrap(), 1);
+        // It comes after all that no worker was lost with.
+        let rest = store.claim_runs(claim("waits", 100)).await.unwrap();
+        assert_eq!(rest.is_empty(), lost > 0);
+        store
+            .renew_runs(campaign.id, "waits", 60_000)
+            .await
+            .unwrap();
     }
+    store.release_runs(campaign.id, "waits").await.unwrap();
     let end = worker(&store, "lives", &campaign, None).await.unwrap();
     assert_eq!(end, WorkerEnd::Over(CampaignState::Finished));
     let campaign = store.campaign(campaign.id).await.unwrap();
@@ -157,6 +214,30 @@ async fn a_run_that_takes_three_workers_with_it_is_an_error() {
     assert!(why.contains("3 workers were lost"), "{why}");
     let failed = stored.result.runs.iter().filter(|run| run.has_failed());
     assert_eq!(failed.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_worker_leaves_is_found_by_the_next() {
+    let (_directory, store) = store().await;
+    let campaign = planned(&store, settings("left")).await;
+    let tools = WorkerTools {
+        program: PROGRAM.to_owned(),
+        ..WorkerTools::default()
+    };
+    let opening = OpenContext {
+        environment: environment(),
+        notify: &|_| {},
+        gate: None,
+    };
+    let joined = JoinedCampaign::new(&store, campaign, tools, &opening).await;
+    let joined = joined.unwrap();
+    // Its directory is one of those that are swept when their owner is gone.
+    let scratch = joined.directory.path().parent().unwrap().to_owned();
+    assert!(scratch.join("campaign.lock").is_file());
+    let name = scratch.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("proofhouse-run-"), "{name}");
+    drop(joined);
+    assert!(!scratch.exists());
 }
 
 #[tokio::test]

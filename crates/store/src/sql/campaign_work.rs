@@ -41,44 +41,122 @@ fn claimed(mut row: SqlRow) -> Result<ClaimedRun> {
     })
 }
 
-/// Hands out the next runs, in the order of the plan, as far as their models may be asked. Nothing once the campaign is over.
+/// Selects runs that wait, of models whose caps need no counting: those that this says of their losses, in this order.
+macro_rules! next_uncounted {
+    ($losses:literal, $order:literal) => {
+        concat!(
+            "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
+             AND r.state = 'waiting' AND r.gate = 'open' AND r.due_at <= {now} AND r.losses ",
+            $losses,
+            " AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') AND NOT EXISTS (SELECT 1 \
+             FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
+             AND (l.max_concurrent IS NOT NULL OR l.slow_until > {now} OR l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost)) \
+             ORDER BY ",
+            $order,
+            " LIMIT $4 {skip_locked r})",
+            hand_out!(),
+            claimed_columns!()
+        )
+    };
+}
+
+/// The same of one model.
+macro_rules! next_of_lane {
+    ($losses:literal, $order:literal) => {
+        concat!(
+            "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
+             AND r.state = 'waiting' AND r.gate = 'open' AND r.due_at <= {now} AND r.lane = $5 AND r.losses ",
+            $losses,
+            " ORDER BY ",
+            $order,
+            " LIMIT $4 {skip_locked r})",
+            hand_out!(),
+            claimed_columns!()
+        )
+    };
+}
+
+/// Which of the runs that wait are handed out.
+#[derive(Clone, Copy)]
+enum ClaimableRuns {
+    /// Those that no worker was lost with.
+    Fresh,
+    /// The others, those first that took the fewest workers with them.
+    Lost,
+}
+
+impl ClaimableRuns {
+    fn uncounted(self) -> &'static str {
+        match self {
+            Self::Fresh => next_uncounted!("= 0", "r.place"),
+            Self::Lost => next_uncounted!("> 0", "r.losses, r.place"),
+        }
+    }
+
+    fn of_lane(self) -> &'static str {
+        match self {
+            Self::Fresh => next_of_lane!("= 0", "r.place"),
+            Self::Lost => next_of_lane!("> 0", "r.losses, r.place"),
+        }
+    }
+}
+
+/// Hands out the next runs, in the order of the plan, as far as their models may be asked. Nothing once the campaign is over. A run
+/// that a worker was lost with is handed out alone, to a worker that has nothing else: if it is what ends workers, nobody's
+/// other runs end with it.
 pub(crate) async fn claim(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<ClaimedRun>> {
-    let owner = name("the worker", &claim.owner)?;
     let limit = page(claim.limit);
     if limit == 0 {
         return Ok(Vec::new());
     }
-    // One statement, because each is a way to the database and back.
-    let rows = tx
-        .query(
-            concat!(
-                "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
-                 AND r.state = 'waiting' AND r.gate = 'open' AND r.due_at <= {now} \
-                 AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') AND NOT EXISTS (SELECT 1 \
-                 FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
-                 AND (l.max_concurrent IS NOT NULL OR l.slow_until > {now} OR l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost)) \
-                 ORDER BY r.place LIMIT $4 {skip_locked r})",
-                hand_out!(),
-                claimed_columns!()
-            ),
-            &params![claim.campaign, owner, claim.lease_ms, limit],
-        )
-        .await?;
-    let mut handed = rows.into_iter().map(claimed).collect::<Result<Vec<_>>>()?;
-    if handed.len() < limit {
-        claim_counted(tx, claim, limit, &mut handed).await?;
+    let mut handed = claim_waiting(tx, claim, limit, ClaimableRuns::Fresh).await?;
+    if handed.is_empty() && claim.is_idle {
+        handed = claim_waiting(tx, claim, 1, ClaimableRuns::Lost).await?;
     }
     handed.sort_by_key(|run| run.place);
     Ok(handed)
 }
 
-/// Hands out runs of models that only so many may ask at a time. Who asks for them waits for the others who do.
-async fn claim_counted(
+async fn claim_waiting(
     tx: Tx<'_>,
     claim: &RunClaim,
     limit: usize,
-    handed: &mut Vec<ClaimedRun>,
-) -> Result<()> {
+    waiting: ClaimableRuns,
+) -> Result<Vec<ClaimedRun>> {
+    let owner = name("the worker", &claim.owner)?;
+    // One statement, because each is a way to the database and back.
+    let rows = tx
+        .query(
+            waiting.uncounted(),
+            &params![claim.campaign, owner, claim.lease_ms, limit],
+        )
+        .await?;
+    let mut handed = rows.into_iter().map(claimed).collect::<Result<Vec<_>>>()?;
+    if handed.len() == limit {
+        return Ok(handed);
+    }
+    for (lane, most) in counted_lanes(tx, claim.campaign).await? {
+        let left = limit.saturating_sub(handed.len());
+        let free = free_in(tx, claim.campaign, lane, most).await?.min(left);
+        if free == 0 {
+            continue;
+        }
+        let rows = tx
+            .query(
+                waiting.of_lane(),
+                &params![claim.campaign, owner, claim.lease_ms, free, lane],
+            )
+            .await?;
+        for row in rows {
+            handed.push(claimed(row)?);
+        }
+    }
+    Ok(handed)
+}
+
+/// The models that only so many runs may ask at a time, and may ask now, each with that number. Who asks for them waits for the others
+/// who do.
+async fn counted_lanes(tx: Tx<'_>, campaign: i64) -> Result<Vec<(i64, i64)>> {
     let lanes = tx
         .query(
             "SELECT l.lane, l.max_concurrent FROM campaign_lanes l WHERE l.campaign_id = $1 \
@@ -86,68 +164,80 @@ async fn claim_counted(
              AND l.max_concurrent IS NOT NULL AND l.slow_until <= {now} \
              AND (l.max_tokens IS NULL OR l.used_tokens < l.max_tokens) \
              AND (l.max_cost IS NULL OR l.used_cost < l.max_cost) ORDER BY l.lane {lock}",
-            &params![claim.campaign],
+            &params![campaign],
         )
         .await?;
-    for mut row in lanes {
-        let (lane, most) = (row.int()?, row.int()?);
-        let busy = tx
-            .query(
-                "SELECT COUNT(*) + SUM(CASE WHEN second_fence > 0 THEN 1 ELSE 0 END) FROM campaign_runs \
-                 WHERE campaign_id = $1 AND state = 'running' AND lane = $2",
-                &params![claim.campaign, lane],
-            )
-            .await?;
-        let busy = first(busy).map(|mut row| row.int_or_null()).transpose()?;
-        let free = most.saturating_sub(busy.flatten().unwrap_or(0));
-        let left = limit.saturating_sub(handed.len());
-        let free = usize::try_from(free).unwrap_or(0).min(left);
-        if free == 0 {
-            continue;
-        }
-        let rows = tx
-            .query(
-                concat!(
-                    "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
-                     AND r.state = 'waiting' AND r.gate = 'open' AND r.due_at <= {now} AND r.lane = $5 \
-                     ORDER BY r.place LIMIT $4 {skip_locked r})",
-                    hand_out!(),
-                    claimed_columns!()
-                ),
-                &params![claim.campaign, &claim.owner, claim.lease_ms, free, lane],
-            )
-            .await?;
-        for row in rows {
-            handed.push(claimed(row)?);
-        }
-    }
-    Ok(())
+    let read = |mut row: SqlRow| Ok((row.int()?, row.int()?));
+    lanes.into_iter().map(read).collect()
+}
+
+/// How many more runs may ask a model that this many may ask. A run that is made a second time counts twice.
+async fn free_in(tx: Tx<'_>, campaign: i64, lane: i64, most: i64) -> Result<usize> {
+    let busy = tx
+        .query(
+            "SELECT COUNT(*) + SUM(CASE WHEN second_fence > 0 THEN 1 ELSE 0 END) FROM campaign_runs \
+             WHERE campaign_id = $1 AND state = 'running' AND lane = $2",
+            &params![campaign, lane],
+        )
+        .await?;
+    let busy = first(busy).map(|mut row| row.int_or_null()).transpose()?;
+    let free = most.saturating_sub(busy.flatten().unwrap_or(0));
+    Ok(usize::try_from(free).unwrap_or(0))
+}
+
+/// Selects the run that somebody has had for the longest, of those that this says.
+macro_rules! slowest {
+    ($lanes:literal) => {
+        concat!(
+            "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r JOIN campaigns c ON c.id = r.campaign_id \
+             WHERE r.campaign_id = $1 AND c.state = 'running' AND r.state = 'running' AND r.owner <> $2 \
+             AND r.second_fence = 0 AND r.until > {now} AND r.started_at <= {now} - $3 AND r.losses <= $4 AND ",
+            $lanes,
+            " ORDER BY r.started_at, r.place LIMIT 1 {skip_locked r}) \
+             UPDATE campaign_runs SET second_owner = $2, second_fence = 1 \
+             WHERE campaign_id = $1 AND place IN (SELECT place FROM next) RETURNING \
+             place, kind, document, subject, repeat, fence + second_fence, losses, retries"
+        )
+    };
 }
 
 /// Hands out a run a second time that somebody has had for this long, when nothing else is left. The first of the two who is done
-/// counts.
+/// counts. Runs that workers were lost with go to those who have nothing else.
 pub(crate) async fn steal(
     tx: Tx<'_>,
     claim: &RunClaim,
     slower_than_ms: Millis,
 ) -> Result<Option<ClaimedRun>> {
+    let owner = name("the worker", &claim.owner)?;
+    let slower = slower_than_ms.max(0);
+    let losses = if claim.is_idle { i64::MAX } else { 0 };
     let rows = tx
         .query(
-            concat!(
-                "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r JOIN campaigns c ON c.id = r.campaign_id \
-                 WHERE r.campaign_id = $1 AND c.state = 'running' AND r.state = 'running' AND r.owner <> $2 \
-                 AND r.second_fence = 0 AND r.until > {now} AND r.started_at <= {now} - $3 \
-                 AND NOT EXISTS (SELECT 1 FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
-                 AND (l.max_concurrent IS NOT NULL OR l.slow_until > {now} OR l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost)) \
-                 ORDER BY r.started_at, r.place LIMIT 1 {skip_locked r}) \
-                 UPDATE campaign_runs SET second_owner = $2, second_fence = 1 \
-                 WHERE campaign_id = $1 AND place IN (SELECT place FROM next) RETURNING ",
-                "place, kind, document, subject, repeat, fence + second_fence, losses, retries"
+            slowest!(
+                "NOT EXISTS (SELECT 1 FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
+                 AND (l.max_concurrent IS NOT NULL OR l.slow_until > {now} OR l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost))"
             ),
-            &params![claim.campaign, name("the worker", &claim.owner)?, slower_than_ms.max(0)],
+            &params![claim.campaign, owner, slower, losses],
         )
         .await?;
-    first(rows).map(claimed).transpose()
+    if let Some(row) = first(rows) {
+        return claimed(row).map(Some);
+    }
+    for (lane, most) in counted_lanes(tx, claim.campaign).await? {
+        if free_in(tx, claim.campaign, lane, most).await? == 0 {
+            continue;
+        }
+        let rows = tx
+            .query(
+                slowest!("r.lane = $5"),
+                &params![claim.campaign, owner, slower, losses, lane],
+            )
+            .await?;
+        if let Some(row) = first(rows) {
+            return claimed(row).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Says that a worker is still there. Gives the runs that are still its own.
@@ -218,12 +308,14 @@ pub(crate) async fn release(tx: Tx<'_>, campaign: i64, owner: &str) -> Result<u6
     .await
 }
 
-/// Puts a run back that came to nothing, to be made again after a while. `false` when it is somebody else's by now.
+/// Puts a run back that came to nothing, to be made again after a while, and counts its tokens. `false` when it is somebody else's by
+/// now.
 pub(crate) async fn put_back(
     tx: Tx<'_>,
     campaign: i64,
     (place, fence): (i64, i64),
     due_in_ms: Millis,
+    tokens: i64,
 ) -> Result<bool> {
     let changed = tx
         .execute(
@@ -233,7 +325,34 @@ pub(crate) async fn put_back(
             &params![campaign, place, fence, due_in_ms.max(0)],
         )
         .await?;
-    Ok(changed > 0)
+    let is_back = changed > 0;
+    // The same message again finds the fence as it was, and is not counted twice.
+    let lane = tx
+        .query(
+            "SELECT lane FROM campaign_runs WHERE campaign_id = $1 AND place = $2 \
+             AND ($4 = 1 OR state <> 'waiting' OR fence > $3)",
+            &params![campaign, place, fence, is_back],
+        )
+        .await?;
+    if let Some(mut row) = first(lane) {
+        spend_tokens(tx, campaign, &BTreeMap::from([(row.int()?, tokens)])).await?;
+    }
+    Ok(is_back)
+}
+
+/// Adds the tokens that runs have used to those of their models.
+async fn spend_tokens(tx: Tx<'_>, campaign: i64, used: &BTreeMap<i64, i64>) -> Result<()> {
+    let rows: Vec<Vec<SqlValue<'_>>> = used
+        .iter()
+        .filter(|(_, tokens)| **tokens > 0)
+        .map(|(lane, tokens)| vec![campaign.into(), (*lane).into(), (*tokens).into()])
+        .collect();
+    tx.query_each(
+        "UPDATE campaign_lanes SET used_tokens = used_tokens + $3 WHERE campaign_id = $1 AND lane = $2",
+        &rows,
+    )
+    .await?;
+    Ok(())
 }
 
 /// What a run that was just finished was for, and which lane it counts against.
@@ -302,9 +421,10 @@ pub(crate) async fn finish(
             }
         }
     }
+    let fenced = fenced_tokens(tx, campaign, finished, &counted).await?;
     write_results(tx, campaign, finished, &done).await?;
     open_gates(tx, campaign, &done).await?;
-    count(tx, campaign, finished, &done).await?;
+    count(tx, campaign, finished, &done, fenced).await?;
     if done.iter().any(|(index, _)| finished[*index].stops) {
         super::campaigns::end(
             tx,
@@ -315,6 +435,37 @@ pub(crate) async fn finish(
         .await?;
     }
     Ok(counted)
+}
+
+/// What runs have used that do not count, by their models. A message that was counted before is said again, so nothing of it is
+/// added again.
+async fn fenced_tokens(
+    tx: Tx<'_>,
+    campaign: i64,
+    finished: &[FinishedRun],
+    counted: &[RunCounted],
+) -> Result<BTreeMap<i64, i64>> {
+    let mut used: BTreeMap<i64, i64> = BTreeMap::new();
+    if counted.contains(&RunCounted::Before) {
+        return Ok(used);
+    }
+    for (run, _) in finished
+        .iter()
+        .zip(counted)
+        .filter(|(run, counted)| **counted == RunCounted::Fenced && run.tokens > 0)
+    {
+        let lane = tx
+            .query(
+                "SELECT lane FROM campaign_runs WHERE campaign_id = $1 AND place = $2",
+                &params![campaign, run.place],
+            )
+            .await?;
+        if let Some(mut row) = first(lane) {
+            let used = used.entry(row.int()?).or_default();
+            *used = used.saturating_add(run.tokens);
+        }
+    }
+    Ok(used)
 }
 
 async fn write_results(
@@ -399,10 +550,10 @@ async fn count(
     campaign: i64,
     finished: &[FinishedRun],
     done: &[(usize, SettledRun)],
+    mut used: BTreeMap<i64, i64>,
 ) -> Result<()> {
     type Key<'a> = (i64, i64, &'static str, &'a str, &'a str);
     let mut sums: BTreeMap<Key<'_>, (i64, i64, i64)> = BTreeMap::new();
-    let mut used: BTreeMap<i64, i64> = BTreeMap::new();
     for (index, settled) in done {
         let run = &finished[*index];
         let key = (
@@ -446,18 +597,8 @@ async fn count(
         &rows,
     )
     .await?;
-    let rows: Vec<Vec<SqlValue<'_>>> = used
-        .iter()
-        .filter(|(_, tokens)| **tokens > 0)
-        .map(|(lane, tokens)| vec![campaign.into(), (*lane).into(), (*tokens).into()])
-        .collect();
     // Last, because everybody writes these.
-    tx.query_each(
-        "UPDATE campaign_lanes SET used_tokens = used_tokens + $3 WHERE campaign_id = $1 AND lane = $2",
-        &rows,
-    )
-    .await?;
-    Ok(())
+    spend_tokens(tx, campaign, &used).await
 }
 
 /// Ends a campaign of which nothing is left to do. Gives the state that it has then.

@@ -33,7 +33,32 @@ fn read(mut row: SqlRow) -> Result<CampaignRow> {
     })
 }
 
-/// Writes down a campaign without its runs. The newest of its name goes on if it is not over and has the same plan.
+/// What a campaign that is not over has otherwise than one that is to be planned.
+async fn difference(
+    tx: Tx<'_>,
+    newest: &CampaignRow,
+    new: &NewCampaign,
+) -> Result<Option<&'static str>> {
+    if newest.plan != new.plan {
+        return Ok(Some("another plan"));
+    }
+    if newest.traces != new.traces {
+        return Ok(Some("another place for its traces"));
+    }
+    let lanes = super::campaign_work::lanes(tx, newest.id).await?;
+    let is_same = lanes.len() == new.lanes.len()
+        && lanes.iter().zip(&new.lanes).all(|(lane, new)| {
+            lane.name == new.name
+                && lane.max_tokens == new.max_tokens
+                && lane.max_concurrent == new.max_concurrent
+                && lane.requests_per_minute == new.requests_per_minute
+                && lane.max_cost == new.max_cost
+        });
+    Ok((!is_same).then_some("other caps"))
+}
+
+/// Writes down a campaign without its runs. The newest of its name goes on if it is not over and has the same plan, caps and place
+/// for traces.
 pub(crate) async fn plan(tx: Tx<'_>, new: &NewCampaign) -> Result<CampaignRow> {
     let name = name("the name of the campaign", &new.name)?;
     short("the namespace", &new.namespace)?;
@@ -44,11 +69,11 @@ pub(crate) async fn plan(tx: Tx<'_>, new: &NewCampaign) -> Result<CampaignRow> {
             )));
         }
         if !newest.state.is_over() {
-            if newest.plan == new.plan {
+            let Some(differs) = difference(tx, &newest, new).await? else {
                 return Ok(newest);
-            }
+            };
             return Err(StoreError::Conflict(format!(
-                "campaign {name}@{} is not over, and has another plan",
+                "campaign {name}@{} is not over, and has {differs}; let it end, or end it with `proofhouse campaigns cancel {name}`",
                 newest.number
             )));
         }

@@ -11,7 +11,7 @@ use crate::sql::{campaign_work, campaigns};
 
 impl Store {
     /// Writes down a campaign, without its runs. If the newest of its name is not over, that one goes on: when it has the same
-    /// plan; `Conflict` when it has another.
+    /// plan, caps and place for traces; `Conflict` when it has others.
     pub async fn plan_campaign(&self, new: NewCampaign) -> Result<CampaignRow> {
         transaction!(self, Write, [new = new], |tx| campaigns::plan(tx, new))
     }
@@ -219,18 +219,25 @@ impl Store {
         )
     }
 
-    /// Puts a run back that came to nothing, to be made again after a while. `false` when it is not the worker's any more.
+    /// Puts a run back that came to nothing, to be made again after a while, and counts the tokens that it used. `false` when it is
+    /// not the worker's any more.
     pub async fn put_back_run(
         &self,
         campaign: i64,
         run: (i64, i64),
         due_in_ms: Millis,
+        tokens: i64,
     ) -> Result<bool> {
         transaction!(
             self,
             Write,
-            [campaign = campaign, run = run, due_in_ms = due_in_ms],
-            |tx| campaign_work::put_back(tx, *campaign, *run, *due_in_ms)
+            [
+                campaign = campaign,
+                run = run,
+                due_in_ms = due_in_ms,
+                tokens = tokens
+            ],
+            |tx| campaign_work::put_back(tx, *campaign, *run, *due_in_ms, *tokens)
         )
     }
 

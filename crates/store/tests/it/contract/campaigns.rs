@@ -64,6 +64,7 @@ fn claim(campaign: &CampaignRow, owner: &str, lease_ms: i64, limit: usize) -> Ru
         owner: owner.to_owned(),
         lease_ms,
         limit,
+        is_idle: true,
     }
 }
 
@@ -168,8 +169,8 @@ pub(crate) async fn a_lost_run_is_handed_out_again(place: Arc<Place>) {
     let row = begun(&store, NewLane::default(), 2).await;
     let held = store.claim_runs(claim(&row, "c", LONG, 2)).await.unwrap();
     let back = (held[0].place, held[0].fence);
-    assert!(store.put_back_run(row.id, back, LONG).await.unwrap());
-    assert!(!store.put_back_run(row.id, back, LONG).await.unwrap());
+    assert!(store.put_back_run(row.id, back, LONG, 0).await.unwrap());
+    assert!(!store.put_back_run(row.id, back, LONG, 0).await.unwrap());
     assert_eq!(store.release_runs(row.id, "c").await.unwrap(), 1);
     let next = store.claim_runs(claim(&row, "c", LONG, 2)).await.unwrap();
     let next: Vec<_> = next.iter().map(|run| (run.place, run.losses)).collect();
@@ -311,6 +312,126 @@ pub(crate) async fn a_slow_run_is_made_twice_and_counted_once(place: Arc<Place>)
     assert_eq!(second.unwrap(), [RunCounted::Fenced]);
     let counts = store.campaign_counts(row.id).await.unwrap();
     assert_eq!(counts.iter().map(|count| count.runs).sum::<i64>(), 2);
+}
+
+pub(crate) async fn a_second_copy_counts_against_its_cap(place: Arc<Place>) {
+    let store = place.open().await;
+    let lane = NewLane {
+        max_concurrent: Some(3),
+        ..NewLane::default()
+    };
+    let row = begun(&store, lane, 2).await;
+    let slow = store
+        .claim_runs(claim(&row, "slow", LONG, 2))
+        .await
+        .unwrap();
+    assert_eq!(slow.len(), 2);
+    let early = store.steal_run(claim(&row, "quick", LONG, 1), LONG).await;
+    assert_eq!(early.unwrap(), None, "it has not been long");
+    let stolen = store.steal_run(claim(&row, "quick", LONG, 1), OVER).await;
+    let stolen = stolen.unwrap().unwrap();
+    assert_eq!(stolen.place, slow[0].place);
+    let full = store.steal_run(claim(&row, "other", LONG, 1), OVER).await;
+    assert_eq!(full.unwrap(), None, "three are made at a time");
+    let quick = store.finish_runs(row.id, vec![finished(&stolen, 1)]).await;
+    assert_eq!(quick.unwrap(), [RunCounted::Now]);
+    let free = store.steal_run(claim(&row, "other", LONG, 1), OVER).await;
+    assert_eq!(free.unwrap().unwrap().place, slow[1].place);
+}
+
+pub(crate) async fn a_lost_run_is_made_alone(place: Arc<Place>) {
+    let store = place.open().await;
+    let capped = NewLane {
+        max_concurrent: Some(100),
+        ..NewLane::default()
+    };
+    for lane in [NewLane::default(), capped] {
+        let row = begun(&store, lane, 8).await;
+        let places = async |claim: RunClaim| {
+            let handed = store.claim_runs(claim).await.unwrap();
+            handed.iter().map(|run| run.place).collect::<Vec<_>>()
+        };
+        assert_eq!(places(claim(&row, "dead", OVER, 4)).await, [0, 1, 2, 3]);
+        assert_eq!(store.take_back_runs(row.id, LONG).await.unwrap(), 4);
+        // What nobody was lost with comes first, and nothing comes along with it.
+        assert_eq!(places(claim(&row, "b", LONG, 9)).await, [4, 5, 6, 7]);
+        let busy = RunClaim {
+            is_idle: false,
+            ..claim(&row, "b", LONG, 9)
+        };
+        assert!(places(busy.clone()).await.is_empty());
+        assert_eq!(places(claim(&row, "dead", OVER, 9)).await, [0]);
+        assert_eq!(store.take_back_runs(row.id, LONG).await.unwrap(), 1);
+        // The others are not held up by the one that ends its workers.
+        assert_eq!(places(claim(&row, "slow", LONG, 9)).await, [1]);
+        assert_eq!(places(claim(&row, "c", LONG, 9)).await, [2]);
+        // It is made a second time by itself as well.
+        let again = store.steal_run(busy, OVER).await.unwrap();
+        assert_eq!(again, None);
+        store.release_runs(row.id, "b").await.unwrap();
+        assert_eq!(places(claim(&row, "b", LONG, 9)).await, [4, 5, 6, 7]);
+        let again = store.steal_run(claim(&row, "d", LONG, 1), OVER).await;
+        assert_eq!(again.unwrap().unwrap().losses, 1);
+        store.cancel_campaign(row.id, "").await.unwrap();
+    }
+}
+
+pub(crate) async fn tokens_of_runs_that_do_not_count_are_spent(place: Arc<Place>) {
+    let store = place.open().await;
+    let row = begun(&store, NewLane::default(), 1).await;
+    let used = async || store.campaign_lanes(row.id).await.unwrap()[0].used_tokens;
+    let late = store.claim_runs(claim(&row, "a", OVER, 1)).await.unwrap();
+    store.take_back_runs(row.id, LONG).await.unwrap();
+    let held = store.claim_runs(claim(&row, "b", LONG, 1)).await.unwrap();
+    let fenced = store.finish_runs(row.id, vec![finished(&late[0], 3)]).await;
+    assert_eq!(fenced.unwrap(), [RunCounted::Fenced]);
+    assert_eq!(used().await, 3);
+    // One that is made again has used what it used, however often that is said.
+    let back = (held[0].place, held[0].fence);
+    assert!(store.put_back_run(row.id, back, 0, 5).await.unwrap());
+    assert!(!store.put_back_run(row.id, back, 0, 5).await.unwrap());
+    assert_eq!(used().await, 8);
+    let last = store.claim_runs(claim(&row, "c", LONG, 1)).await.unwrap();
+    // So has one that somebody else has by now.
+    let lost = (late[0].place, late[0].fence);
+    assert!(!store.put_back_run(row.id, lost, 0, 4).await.unwrap());
+    assert_eq!(used().await, 12);
+    for counted in [RunCounted::Now, RunCounted::Before] {
+        let done = store.finish_runs(row.id, vec![finished(&last[0], 2)]).await;
+        assert_eq!(done.unwrap(), [counted]);
+        assert_eq!(used().await, 14);
+    }
+    let counts = store.campaign_counts(row.id).await.unwrap();
+    assert_eq!(counts.iter().map(|count| count.tokens).sum::<i64>(), 2);
+}
+
+pub(crate) async fn a_name_goes_on_with_the_same_caps_only(place: Arc<Place>) {
+    let store = place.open().await;
+    let lane = NewLane {
+        name: "m".to_owned(),
+        max_tokens: Some(10),
+        ..NewLane::default()
+    };
+    let first = begun(&store, lane.clone(), 1).await;
+    assert_eq!(begun(&store, lane.clone(), 1).await.id, first.id);
+    let more = NewLane {
+        max_tokens: Some(5),
+        ..lane.clone()
+    };
+    let elsewhere = NewCampaign {
+        traces: None,
+        ..campaign("c", lane)
+    };
+    for (other, differs) in [
+        (campaign("c", more), "other caps"),
+        (elsewhere, "another place for its traces"),
+    ] {
+        let refused = store.plan_campaign(other).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Conflict(_)), "{refused}");
+        let text = refused.to_string();
+        assert!(text.contains(differs), "{text}");
+        assert!(text.contains("proofhouse campaigns cancel c"), "{text}");
+    }
 }
 
 pub(crate) async fn a_name_has_one_campaign_at_a_time(place: Arc<Place>) {
