@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use proofhouse_oatf::{
-    Attack, CelContext, CelEvaluator, Condition, DateOrDateTime, DefaultCelEvaluator, Document,
-    EvaluationErrorKind, ExtractorSource, Fragment, Indicator, IndicatorResult, MatchCondition,
-    PatternMatch, ReadLimits, RegexPattern, check, coerce_to_text, deep_equal, evaluate_condition,
-    evaluate_extractor, evaluate_indicator, evaluate_pattern, interpolate_template,
-    interpolate_value, load, parse, resolve_simple_path, resolve_wildcard_path, validate,
+    Attack, CelContext, CelEvaluator, CelExpression, Condition, DateOrDateTime,
+    DefaultCelEvaluator, Document, DurationText, EvaluationErrorKind, ExtractorSource, Fragment,
+    Indicator, IndicatorResult, MatchCondition, PatternMatch, ReadLimits, RegexPattern, Selector,
+    check, coerce_to_text, deep_equal, evaluate_condition, evaluate_extractor, evaluate_indicator,
+    evaluate_pattern, interpolate_template, interpolate_value, load, parse, resolve_simple_path,
+    resolve_wildcard_path, validate,
 };
 use serde_json::{Value, json};
 
@@ -332,6 +333,21 @@ fn states_that_programs_build_are_held_to_the_same() {
     assert_eq!(found("voice_server", odd), []);
     let mode = json!({"elicitations": [{"message": "m", "mode": 5}]});
     assert!(!found("mcp_server", mode).is_empty());
+}
+
+/// Types of the API that are others' are named here, and owned texts become what they are the source of.
+#[test]
+fn parts_are_made_of_what_programs_have() {
+    let text = || "a".to_owned();
+    assert_eq!(RegexPattern::from(text()), RegexPattern::from("a"));
+    assert_eq!(CelExpression::from(text()).as_str(), "a");
+    assert_eq!(Selector::from(text()).as_str(), "a");
+    assert_eq!(DurationText::from(text()).as_str(), "a");
+    let (one, two) = (json!(1), json!(2));
+    let context: CelContext = [("a", &one), ("a", &two)].into_iter().collect();
+    assert_eq!(context.iter().collect::<Vec<_>>(), [("a", &two)]);
+    let path: Option<&proofhouse_oatf::JsonPath> = None;
+    assert!(path.is_none() && proofhouse_oatf::Timestamp::UNIX_EPOCH.as_second() == 0);
 }
 
 /// V-020 forbids custom tags; those of the core schema mean what YAML says.
