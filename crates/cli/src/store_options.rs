@@ -150,12 +150,17 @@ impl StoreOptions {
 
     /// Opens the store; an SQLite file is created where there is none, which is told.
     pub(crate) async fn open(&self) -> Result<Arc<Store>, CommandError> {
+        self.open_told(talk).await
+    }
+
+    /// The same, told in this way.
+    pub(crate) async fn open_told(&self, tell: impl Fn(&str)) -> Result<Arc<Store>, CommandError> {
         let place = self.place()?;
         let is_new = place.is_missing();
         let shown = place.to_string();
         let store = open(place).await?;
         if is_new {
-            talk(&format!("created a new store: {shown}"));
+            tell(&format!("created a new store: {shown}"));
         }
         Ok(store)
     }

@@ -29,7 +29,7 @@ pub(crate) struct TelemetryOptions {
 
     /// Log as JSON lines
     #[arg(long)]
-    log_json: bool,
+    pub(crate) log_json: bool,
 
     /// Send OpenTelemetry spans to this collector over HTTP, such as http://127.0.0.1:4318
     #[arg(long, value_name = "URL")]
@@ -90,11 +90,6 @@ impl TelemetryOptions {
             log_json,
             otlp,
         }
-    }
-
-    /// Whether stderr is JSON, line by line.
-    pub(crate) fn is_structured(&self) -> bool {
-        self.log_json
     }
 
     /// Says something to whoever runs the command: a person, or what reads the log.

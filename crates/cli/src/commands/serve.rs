@@ -50,6 +50,8 @@ const VERSION: u32 = 1;
 const MAX_PEM: usize = 1 << 20;
 /// Files that may be open: the connections of both ports, and as many for everything else.
 const OPEN_FILES: u64 = 4_096;
+/// What the log says when the server is asked to stop.
+const STOPPING: &str = "stopping: not ready any more; serves for --drain, then work may finish for --grace; a second signal quits at once";
 /// The most bytes of a webhook that the store takes.
 const MAX_WEBHOOK: i64 = 32 << 20;
 
@@ -211,11 +213,7 @@ impl Serve {
         }
         let stop = CancellationToken::new();
         let serving = self.serve(stop.clone());
-        let (drain, grace) = (self.drain.as_secs(), self.grace.as_secs());
-        let told = format!(
-            "stopping: ready no more, serving for {drain} s, then up to {grace} s for work under way; a second signal quits at once"
-        );
-        until_server_ends(&stop, || self.telemetry.tell(&told), serving)?.into_inner()?;
+        until_server_ends(&stop, || self.telemetry.tell(STOPPING), serving)?.into_inner()?;
         Ok(Exit::Success)
     }
 
@@ -243,7 +241,7 @@ impl Serve {
         allow_open_files(OPEN_FILES);
         // Until everything has ended.
         let _alone = self.store.lock()?;
-        let store = self.store.open().await?;
+        let store = self.store.open_told(|new| self.telemetry.tell(new)).await?;
         let metrics = Arc::new(Metrics::of(store.as_ref()));
         let setups = self.setups(&places)?;
         let engine = self.engine(Arc::clone(&store), &setups, Arc::clone(&metrics));
@@ -420,7 +418,7 @@ impl Serve {
         }
         let secret =
             KeySecret::new().map_err(|error| CommandError::cannot_run(error.to_string()))?;
-        let is_person = self.format == ServeFormat::Human && !self.telemetry.is_structured();
+        let is_person = self.format == ServeFormat::Human && !self.telemetry.log_json;
         let is_terminal = is_person && std::io::stderr().is_terminal();
         let first = if is_terminal && self.first_key_file.is_none() {
             FirstKey::Shown(secret.reveal().to_owned())
