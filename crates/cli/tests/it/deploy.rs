@@ -253,8 +253,8 @@ fn whoever_plans_the_nightly_campaign_gets_what_its_workers_get() {
     // In the chart it is said once for both.
     let template = text("helm/proofhouse/templates/nightly-cronjob.yaml");
     for value in ["secretEnv", "envFromSecrets"] {
-        let uses = template.matches(&format!("range .Values.nightly.{value}"));
-        assert_eq!(uses.count(), 2, "{value}");
+        let range = format!("range .Values.nightly.{value}");
+        assert_eq!(template.matches(&range).count(), 2, "{value}");
     }
     let schema: Value = serde_json::from_str(&text("helm/proofhouse/values.schema.json")).unwrap();
     let schema = jsonschema::validator_for(&schema).unwrap();
