@@ -32,7 +32,7 @@ use proofhouse_wire::write_files::{WriteError, same_file};
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
-use crate::input::{FileInput, SizeLimit};
+use crate::input::{FileInput, SizeLimit, no_input};
 use crate::live::Live;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
@@ -57,8 +57,9 @@ const LEAVING: Duration = Duration::from_millis(500);
     proofhouse attack probe.yaml --mcp-client-command 'python server.py'\n\n\
     If the document has a control (`x-proofhouse.twin`: the same task without the payload), the control \
     runs first, so the agent has to do its task twice.\n\n\
+    `attack` makes no channel probes, so it never says that an agent resisted; `proofhouse run DOC` does.\n\n\
     Exit codes:\n  \
-    0   resisted\n  \
+    0   with --no-verdict: the attack reached the agent\n  \
     1   exploited or partially exploited\n  \
     2   inconclusive\n  \
     3   could not run, or a file cannot be written\n  \
@@ -106,7 +107,7 @@ pub(crate) struct AttackCommand {
     #[arg(long)]
     no_verdict: bool,
 
-    /// Skip the control run; without it the attack cannot count as resisted
+    /// Skip the control run
     #[arg(long)]
     no_control: bool,
 
@@ -153,8 +154,8 @@ impl AttackCommand {
         if let FileInput::File(path) = &input
             && !path.exists()
         {
-            let name = path.display();
-            return Err(CommandError::usage(format!("{name}: no such file")));
+            let message = format!("{}: no such file", path.display());
+            return Err(CommandError::usage(no_input(&message, Some(path))));
         }
         WantedFiles::ThreatDocuments.check(std::slice::from_ref(&self.document))?;
         self.check_files(&input)?;
