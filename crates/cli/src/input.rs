@@ -1,8 +1,9 @@
 //! The documents that flags name, and how large they may be.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use proofhouse_campaign::library;
 use proofhouse_oatf::ReadLimits;
 pub(crate) use proofhouse_wire::files::{
     CollectError, DOCUMENTS, FileInput, TRACES, Unreadable, collect, parse_size,
@@ -59,6 +60,16 @@ impl ShownName for FileInput {
 
 impl From<CollectError> for CommandError {
     fn from(error: CollectError) -> Self {
-        Self::usage(printable_line(&error.to_string()))
+        Self::usage(no_input(&error.to_string(), error.missing()))
     }
+}
+
+/// Says that something is not there. A person may have meant an attack of the library.
+pub(crate) fn no_input(message: &str, missing: Option<&Path>) -> String {
+    let advice = missing.and_then(Path::to_str).and_then(library::advice);
+    let message = advice.map_or_else(
+        || message.to_owned(),
+        |advice| format!("{message}; {advice}"),
+    );
+    printable_line(&message)
 }
