@@ -1,6 +1,7 @@
 //! The threat library that comes with the binary: the documents of `scenarios/`, and what they cover.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use proofhouse_detect::EXTENSION_FIELD;
 use proofhouse_oatf::{Document, FrameworkMapping, Mode, Protocol, load};
@@ -62,6 +63,15 @@ pub fn advice(name: &str) -> Option<String> {
     Some(format!(
         "{id} is an attack of the library: `proofhouse run --id {id}` runs it, and `proofhouse scenarios show {id} > {slug}.yaml` writes it to a file"
     ))
+}
+
+/// A message that nothing is at a path, with that advice where it names an attack of the library.
+#[must_use]
+pub fn with_advice(message: String, missing: Option<&Path>) -> String {
+    match missing.and_then(Path::to_str).and_then(advice) {
+        Some(advice) => format!("{message}; {advice}"),
+        None => message,
+    }
 }
 
 impl Scenario {

@@ -1,6 +1,6 @@
 //! The documents that flags name, and how large they may be.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use proofhouse_campaign::library;
@@ -60,16 +60,7 @@ impl ShownName for FileInput {
 
 impl From<CollectError> for CommandError {
     fn from(error: CollectError) -> Self {
-        Self::usage(no_input(&error.to_string(), error.missing()))
+        let message = library::with_advice(error.to_string(), error.missing());
+        Self::usage(printable_line(&message))
     }
-}
-
-/// Says that something is not there. A person may have meant an attack of the library.
-pub(crate) fn no_input(message: &str, missing: Option<&Path>) -> String {
-    let advice = missing.and_then(Path::to_str).and_then(library::advice);
-    let message = advice.map_or_else(
-        || message.to_owned(),
-        |advice| format!("{message}; {advice}"),
-    );
-    printable_line(&message)
 }

@@ -11,6 +11,7 @@ use proofhouse_campaign::canaries;
 use proofhouse_campaign::config::{duration, positive_duration};
 use proofhouse_campaign::document::{DocumentError, Script, TwinError};
 use proofhouse_campaign::file_kind::WantedFiles;
+use proofhouse_campaign::library;
 use proofhouse_campaign::load::with_control;
 use proofhouse_campaign::outcome::{
     ControlState, JudgedAttack, RunCondition, RunOutcome, broken_by, control_state,
@@ -32,7 +33,7 @@ use proofhouse_wire::write_files::{WriteError, same_file};
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
-use crate::input::{FileInput, SizeLimit, no_input};
+use crate::input::{FileInput, SizeLimit};
 use crate::live::Live;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
@@ -155,7 +156,8 @@ impl AttackCommand {
             && !path.exists()
         {
             let message = format!("{}: no such file", path.display());
-            return Err(CommandError::usage(no_input(&message, Some(path))));
+            let message = library::with_advice(message, Some(path));
+            return Err(CommandError::usage(printable_line(&message)));
         }
         WantedFiles::ThreatDocuments.check(std::slice::from_ref(&self.document))?;
         self.check_files(&input)?;
