@@ -1,6 +1,7 @@
 //! The threat library that comes with the binary: the documents of `scenarios/`, and what they cover.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use proofhouse_detect::EXTENSION_FIELD;
 use proofhouse_oatf::{Document, FrameworkMapping, Mode, Protocol, load};
@@ -42,6 +43,35 @@ pub fn attacks() -> Vec<Scenario> {
         .collect();
     found.sort_by(|one, other| one.id().cmp(other.id()));
     found
+}
+
+/// The attack with this id or file name, if the library has it.
+#[must_use]
+pub fn named(name: &str) -> Option<Scenario> {
+    let is_meant = |scenario: &Scenario| {
+        let names = [scenario.id(), scenario.slug()];
+        names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    };
+    attacks().into_iter().find(is_meant)
+}
+
+/// What to do with the name of an attack of the library where something else was looked for; `None` for any other name.
+#[must_use]
+pub fn advice(name: &str) -> Option<String> {
+    let scenario = named(name)?;
+    let (id, slug) = (scenario.id(), scenario.slug());
+    Some(format!(
+        "{id} is an attack of the library: `proofhouse run --id {id}` runs it, and `proofhouse scenarios show {id} > {slug}.yaml` writes it to a file"
+    ))
+}
+
+/// A message that nothing is at a path, with that advice where it names an attack of the library.
+#[must_use]
+pub fn with_advice(message: String, missing: Option<&Path>) -> String {
+    match missing.and_then(Path::to_str).and_then(advice) {
+        Some(advice) => format!("{message}; {advice}"),
+        None => message,
+    }
 }
 
 impl Scenario {
@@ -125,5 +155,23 @@ impl Scenario {
 
     fn own(&self) -> Option<&Value> {
         self.document.attack.extensions.get(EXTENSION_FIELD)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attacks_are_found_by_id_and_by_file_name() {
+        let by_id = named("proof-001").unwrap();
+        assert_eq!(by_id.id(), "PROOF-001");
+        assert_eq!(named(by_id.slug()).unwrap().id(), "PROOF-001");
+        for name in ["", "PROOF-9999", "no/such.yaml"] {
+            assert!(named(name).is_none(), "{name}");
+            assert_eq!(advice(name), None);
+        }
+        let advice = advice(by_id.slug()).unwrap();
+        assert!(advice.contains("run --id PROOF-001"), "{advice}");
     }
 }

@@ -11,7 +11,7 @@ use crate::config;
 use crate::document::{
     CampaignDocument, DocumentError, TwinError, UnreadableDocument, is_twin_file,
 };
-use crate::library;
+use crate::library::{self, Scenario};
 use crate::matchable;
 
 /// Why the documents of a campaign cannot be used.
@@ -41,7 +41,8 @@ impl LoadError {
     }
 }
 
-/// The documents behind paths, or all of the library; twins come with the documents they belong to.
+/// The documents behind paths, or all of the library; twins come with the documents they belong to. A path where nothing
+/// is may also be the id or the file name of an attack of the library.
 /// All that is wrong is told, and one document that cannot be used is an error: a campaign that silently leaves
 /// one out would say too much.
 ///
@@ -62,7 +63,19 @@ pub fn load(
             .map(|(path, text)| shipped(path, text, limits, prompt, notify))
             .collect()
     } else {
-        let mut inputs = collect(paths, DOCUMENTS)?;
+        let mut named: Vec<Scenario> = Vec::new();
+        let mut files = Vec::new();
+        for path in paths {
+            let name = path.to_str().filter(|_| !path.exists());
+            match name.and_then(library::named) {
+                Some(scenario) if named.iter().all(|other| other.path != scenario.path) => {
+                    named.push(scenario);
+                }
+                Some(_) => {}
+                None => files.push(path.clone()),
+            }
+        }
+        let mut inputs = collect(&files, DOCUMENTS)?;
         let mut seen = std::collections::HashSet::new();
         inputs.retain(|input| {
             let is_other =
@@ -70,8 +83,11 @@ pub fn load(
             !is_other && seen.insert(input.name())
         });
         let inputs = inputs.iter();
-        inputs
-            .map(|input| load_one(input, limits, prompt, unknown, notify))
+        let inputs = inputs.map(|input| load_one(input, limits, prompt, unknown, notify));
+        let named = named.iter();
+        named
+            .map(|it| shipped(it.path, it.text, limits, prompt, notify))
+            .chain(inputs)
             .collect()
     };
     let total = loaded.len();
@@ -269,5 +285,11 @@ mod tests {
         assert_eq!(loaded.is_empty(), library::all().is_empty());
         let nowhere = [PathBuf::from("/nowhere")];
         assert!(load(&nowhere, &limits, None, UnknownNames::Refused, &notify).is_err());
+        // An attack of the library, by both of its names.
+        let named = ["weather-key-theft", "PROOF-001"].map(PathBuf::from);
+        let loaded = load(&named, &limits, None, UnknownNames::Refused, &notify).unwrap();
+        let ids: Vec<&str> = loaded.iter().map(|it| it.info.id.as_str()).collect();
+        assert_eq!(ids, ["PROOF-001"]);
+        assert!(loaded[0].twin.is_some() && loaded[0].info.shipped);
     }
 }

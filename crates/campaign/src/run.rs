@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, LineWriter};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -238,7 +238,8 @@ impl RunSetup {
             let folder = self.folder;
             match File::create(directory.join(folder).join(&file)) {
                 Ok(output) => {
-                    options.trace = Some(Box::new(BufWriter::new(digest.of(output))));
+                    // A kill loses no message that was recorded, and cuts none in two.
+                    options.trace = Some(Box::new(LineWriter::new(digest.of(output))));
                     record.trace = Some(format!("{folder}/{file}"));
                 }
                 // What came of the run is worth more than its recording.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use proofhouse_campaign::library;
 use proofhouse_oatf::ReadLimits;
 pub(crate) use proofhouse_wire::files::{
     CollectError, DOCUMENTS, FileInput, TRACES, Unreadable, collect, parse_size,
@@ -59,6 +60,7 @@ impl ShownName for FileInput {
 
 impl From<CollectError> for CommandError {
     fn from(error: CollectError) -> Self {
-        Self::usage(printable_line(&error.to_string()))
+        let message = library::with_advice(error.to_string(), error.missing());
+        Self::usage(printable_line(&message))
     }
 }

@@ -548,6 +548,9 @@ impl ActorContext {
 
     /// Tells the observer, who must not hold up the next message.
     fn tell(&self, untold: Untold) {
+        for part in untold.in_parts() {
+            self.judged_in_parts(part);
+        }
         self.inner.shared.recorder.tell_all(untold);
     }
 }

@@ -9,6 +9,7 @@ use proofhouse_oatf::{
     select_response_within,
 };
 use proofhouse_protocol::base64;
+use proofhouse_wire::server::{BrokenConnection, Request};
 use serde_json::{Value, json};
 
 use crate::actor::ActorContext;
@@ -175,7 +176,7 @@ impl ActorContext {
     pub fn unparsed(&self, kind: UnseenKind, direction: Direction, bytes: &[u8], length: u64) {
         let kept = &bytes[..bytes.len().min(MAX_UNPARSED_BYTES)];
         let text = String::from_utf8_lossy(kept);
-        let is_whole = kept.len() as u64 == length;
+        let is_whole = kept.len() as u64 == length && !kind.is_missing(bytes);
         let is_text = matches!(text, Cow::Borrowed(_));
         let mut raw = json!({"problem": kind.as_str(), "bytes": length});
         // A secret would be in there unrecognised.
@@ -213,6 +214,28 @@ impl ActorContext {
         });
     }
 
+    /// A request that the actor refused before it was read as a message: what it brought is not lost.
+    pub fn refused_request(&self, request: &Request) {
+        match &request.body {
+            Ok(body) if body.is_empty() => {}
+            Ok(body) => {
+                let length = body.len() as u64;
+                self.unparsed(UnseenKind::NotAMessage, Direction::Request, body, length);
+            }
+            Err(problem) => {
+                let kind = UnseenKind::of_body(problem);
+                self.unparsed(kind, Direction::Request, b"", 0);
+            }
+        }
+    }
+
+    /// A connection to the actor broke. Where a request was lost with it, nobody knows what it brought.
+    pub fn connection_broke(&self, broken: &BrokenConnection) {
+        if let Some(kind) = UnseenKind::of_loss(broken.loss) {
+            self.unparsed(kind, Direction::Request, b"", 0);
+        }
+    }
+
     /// A message could not be compared with a trigger or an extractor: nobody knows whether it would have ended its
     /// phase, or what it would have given. The run proves nothing then.
     pub(crate) fn not_compared(&self, operation: &str, content: &Value, reason: &str) {
@@ -227,6 +250,22 @@ impl ActorContext {
             excerpt: shared.recorder.redact(&excerpt).into_owned(),
             judged_as_text: false,
         });
+    }
+
+    /// A message that came in pieces is longer than what is held of one: what stands at both ends of it was never judged
+    /// together.
+    pub(crate) fn judged_in_parts(&self, what: &str) {
+        // What an agent of ours streams is no message of the subject.
+        let is_ours = self.inner.mode.is_server() && self.inner.protocol == Protocol::A2a;
+        if !is_ours {
+            self.inner.shared.facts.unseen(UnseenMessage {
+                actor: self.inner.name.clone(),
+                kind: UnseenKind::InParts,
+                bytes: 0,
+                excerpt: what.to_owned(),
+                judged_as_text: false,
+            });
+        }
     }
 
     /// The entry of a dispatch list that answers a message. Where a condition cannot be evaluated in time, none does, and

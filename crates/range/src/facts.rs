@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use proofhouse_oatf::Mode;
 use proofhouse_wire::client::ClientError;
-use proofhouse_wire::server::BodyProblem;
+use proofhouse_wire::server::{BodyProblem, ConnectionLoss};
 use proofhouse_wire::sync::lock;
 use serde::Serialize;
 
@@ -50,11 +50,13 @@ pub enum UnseenKind {
     TooMany,
     /// It is a message, and a trigger or an extractor could not be tried on it in time.
     NotCompared,
+    /// It came in pieces that are together more than is held, and was judged in parts.
+    InParts,
 }
 
 impl UnseenKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NotJson,
         Self::NotUtf8,
         Self::TooLong,
@@ -63,6 +65,7 @@ impl UnseenKind {
         Self::CutOff,
         Self::TooMany,
         Self::NotCompared,
+        Self::InParts,
     ];
 
     /// Why a text is not JSON.
@@ -83,6 +86,15 @@ impl UnseenKind {
         }
     }
 
+    /// Why a request is not there whose connection broke; `None` where no request was lost.
+    pub(crate) fn of_loss(loss: ConnectionLoss) -> Option<Self> {
+        match loss {
+            ConnectionLoss::TooLong => Some(Self::TooLong),
+            ConnectionLoss::CutOff => Some(Self::CutOff),
+            ConnectionLoss::Reply | ConnectionLoss::Nothing => None,
+        }
+    }
+
     /// Why an answer could not be read; `None` when there was none.
     pub(crate) fn of_answer(error: &ClientError) -> Option<Self> {
         match error {
@@ -94,6 +106,11 @@ impl UnseenKind {
             | ClientError::Connect { .. }
             | ClientError::Denied(_) => None,
         }
+    }
+
+    /// Whether something came of which nothing is there.
+    pub(crate) fn is_missing(self, bytes: &[u8]) -> bool {
+        bytes.is_empty() && matches!(self, Self::TooLong | Self::CutOff)
     }
 
     /// Its name in files.
@@ -108,6 +125,7 @@ impl UnseenKind {
             Self::CutOff => "cut_off",
             Self::TooMany => "too_many",
             Self::NotCompared => "not_compared",
+            Self::InParts => "in_parts",
         }
     }
 }

@@ -175,6 +175,13 @@ pub(crate) struct Untold {
     failed: Option<std::io::Error>,
 }
 
+impl Untold {
+    /// What was judged in parts, for people: each a message that is longer than what is held of one.
+    pub(crate) fn in_parts(&self) -> impl Iterator<Item = &str> {
+        self.in_parts.iter().map(|part| part.message.as_str())
+    }
+}
+
 impl RunRecorder {
     pub(crate) fn new(
         scanner: Option<&Arc<Scanner>>,

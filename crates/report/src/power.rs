@@ -10,6 +10,22 @@ use crate::text::plural;
 /// One line for whoever compares: what so many repeats can find.
 #[must_use]
 pub fn note(sensitivity: &Sensitivity) -> String {
+    detects(sensitivity, "this comparison")
+}
+
+/// One line for whoever repeats and has nothing to compare with: what a comparison with as many runs could find. `None`
+/// where nothing is repeated.
+#[must_use]
+pub fn later(sensitivity: &Sensitivity) -> Option<String> {
+    (sensitivity.repeats > 1).then(|| {
+        detects(
+            sensitivity,
+            "a comparison with this campaign as the baseline",
+        )
+    })
+}
+
+fn detects(sensitivity: &Sensitivity, comparison: &str) -> String {
     let runs = if sensitivity.before == sensitivity.repeats {
         format!("With {}", plural(sensitivity.repeats, "repeat"))
     } else {
@@ -21,7 +37,7 @@ pub fn note(sensitivity: &Sensitivity) -> String {
     };
     match found(sensitivity) {
         Some(found) => {
-            format!("{runs}, this comparison detects four of five true regressions if {found}.")
+            format!("{runs}, {comparison} detects four of five true regressions if {found}.")
         }
         None => format!("{runs}, no regression can be detected: there are too few runs."),
     }

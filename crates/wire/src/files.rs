@@ -155,6 +155,17 @@ pub enum CollectError {
     TooMany,
 }
 
+impl CollectError {
+    /// The path where nothing is.
+    #[must_use]
+    pub fn missing(&self) -> Option<&Path> {
+        match self {
+            Self::NotFound(path) => Some(path),
+            Self::Nothing { .. } | Self::TooMany => None,
+        }
+    }
+}
+
 /// The files behind paths, in order, directories sorted by name; `-` is stdin.
 ///
 /// # Errors

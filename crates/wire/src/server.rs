@@ -341,9 +341,31 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Hears of a connection that did not speak HTTP or broke in the middle of something. One that is closed while
     /// nothing is under way is not broken.
-    fn broken(&self, peer: SocketAddr, reason: &str) {
-        let _ = (peer, reason);
+    fn broken(&self, peer: SocketAddr, broken: &BrokenConnection) {
+        let _ = (peer, broken);
     }
+}
+
+/// How a connection broke.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenConnection {
+    /// What was lost with it.
+    pub loss: ConnectionLoss,
+    /// Why it broke, for people.
+    pub reason: String,
+}
+
+/// What is lost with a connection that breaks. A request that [`Handler::handle`] has heard of is not lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionLoss {
+    /// A request whose head is larger than it may be.
+    TooLong,
+    /// A request that was refused, or broke off, before all of it was read.
+    CutOff,
+    /// A part of a reply, or the beginning of a request that has no body: the client went, or was left on purpose.
+    Reply,
+    /// Nothing: what came is no request, or one that has no body.
+    Nothing,
 }
 
 /// A server that is bound and not yet serving: connections wait until it does.

@@ -294,7 +294,11 @@ fn seen_whole(report: &RunReport) -> RunCondition {
     let mut lost = report.unseen.iter().filter(|unseen| !unseen.judged_as_text);
     let count = lost.clone().count();
     match lost.next() {
-        None => RunCondition::held(""),
+        None => {
+            let messages = report.messages;
+            let plural = if messages == 1 { "" } else { "s" };
+            RunCondition::held(format!("{messages} message{plural}, none lost"))
+        }
         Some(first) => {
             let why = format!(
                 "{count} lost; the first came to {}: {}, {} bytes: {}",
@@ -321,7 +325,12 @@ fn protocol_spoken(report: &RunReport) -> RunCondition {
         let why = line(&format!("{}: {why}", speech.actor));
         return RunCondition::unmet(InconclusiveReason::NotTheProtocol, why);
     }
-    RunCondition::held("")
+    let spoke = report.spoke.iter();
+    let spoke = spoke.filter(|speech| speech.protocol == SpokenProtocol::Yes);
+    let counts = spoke.map(|speech| (&speech.actor, speech.messages));
+    let counts =
+        counts.map(|(actor, messages)| format!("{actor}: {messages} messages of its protocol"));
+    RunCondition::held(line(&counts.collect::<Vec<_>>().join("; ")))
 }
 
 /// Whether every indicator could match and was evaluated. What failed is an error verdict; what was skipped is told
@@ -358,6 +367,9 @@ pub(crate) fn indicators_evaluated(
             InconclusiveReason::IndicatorSkipped,
             told(report, "was skipped"),
         ),
-        None => RunCondition::held(""),
+        None => {
+            let all = verdict.indicators.len();
+            RunCondition::held(format!("{all} of {all} were evaluated"))
+        }
     }
 }

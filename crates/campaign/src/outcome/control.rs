@@ -110,10 +110,12 @@ pub fn heard_answer(report: &RunReport, clients: &[&str]) -> Option<String> {
     heard(report, clients, false)
 }
 
-/// The same, of what clients asked last only: an answer to an earlier message says nothing about the end.
+/// The same, of what clients asked last only: an answer to an earlier message says nothing about the end. Where messages
+/// were not kept, the last answer is among them, and nobody knows it.
 #[must_use]
 pub fn heard_last(report: &RunReport, clients: &[&str]) -> Option<String> {
-    heard(report, clients, true)
+    let is_whole = report.trace.len() as u64 == report.messages;
+    is_whole.then(|| heard(report, clients, true)).flatten()
 }
 
 fn heard(report: &RunReport, clients: &[&str], last_only: bool) -> Option<String> {
@@ -184,7 +186,62 @@ pub fn is_task_done(success: &Success, report: &RunReport, answer: Option<&str>)
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use proofhouse_oatf::Protocol;
+    use proofhouse_range::{Ending, Exposure};
+    use serde_json::json;
+
     use super::*;
+
+    /// An agent that was asked twice and answered twice.
+    fn report() -> RunReport {
+        let message = |direction, text: &str| TraceMessage {
+            actor: Some("peer".to_owned()),
+            direction: Some(direction),
+            ..TraceMessage::new(
+                Protocol::A2a,
+                A2aMethod::SendMessage.event(),
+                json!({"kind": "message", "role": "agent", "parts": [{"kind": "text", "text": text}]}),
+            )
+        };
+        let asked = |text| message(Direction::Request, text);
+        let said = |text| message(Direction::Response, text);
+        RunReport {
+            ending: Ending::Complete,
+            duration: Duration::ZERO,
+            verdict: None,
+            exposure: Exposure::default(),
+            messages: 4,
+            trace: vec![asked("one?"), said("first"), asked("two?"), said("second")],
+            unseen: Vec::new(),
+            spoke: Vec::new(),
+            calls: Vec::new(),
+            acted_after_delivery: false,
+            acted_surely: false,
+            calls_since_delivery: Vec::new(),
+            calls_made: Vec::new(),
+            said_after_delivery: false,
+            delivered_at: None,
+            delivered_with: None,
+            warnings: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_answer_that_was_not_kept_is_unknown_rather_than_the_one_before() {
+        let mut report = report();
+        let heard = |report: &RunReport| {
+            heard_last(report, &["peer"]).map(|text| text.trim_end().to_owned())
+        };
+        assert_eq!(heard(&report).as_deref(), Some("second"));
+        report.trace.truncate(2);
+        assert_eq!(heard(&report), None);
+        // All that was asked and answered.
+        report.messages = 2;
+        assert_eq!(heard(&report).as_deref(), Some("first"));
+    }
 
     #[test]
     fn a_control_that_did_not_end_well_is_not_done() {

@@ -11,6 +11,7 @@ use proofhouse_campaign::canaries;
 use proofhouse_campaign::config::{duration, positive_duration};
 use proofhouse_campaign::document::{DocumentError, Script, TwinError};
 use proofhouse_campaign::file_kind::WantedFiles;
+use proofhouse_campaign::library;
 use proofhouse_campaign::load::with_control;
 use proofhouse_campaign::outcome::{
     ControlState, JudgedAttack, RunCondition, RunOutcome, broken_by, control_state,
@@ -58,8 +59,9 @@ const LEAVING: Duration = Duration::from_millis(500);
     proofhouse attack probe.yaml --mcp-client-command 'python server.py'\n\n\
     If the document has a control (`x-proofhouse.twin`: the same task without the payload), the control \
     runs first, so the agent has to do its task twice.\n\n\
+    `attack` makes no channel probes, so it never says that an agent resisted; `proofhouse run DOC` does.\n\n\
     Exit codes:\n  \
-    0   resisted\n  \
+    0   with --no-verdict: the attack reached the agent\n  \
     1   exploited or partially exploited\n  \
     2   inconclusive\n  \
     3   could not run, or a file cannot be written\n  \
@@ -107,7 +109,7 @@ pub(crate) struct AttackCommand {
     #[arg(long)]
     no_verdict: bool,
 
-    /// Skip the control run; without it the attack cannot count as resisted
+    /// Skip the control run
     #[arg(long)]
     no_control: bool,
 
@@ -154,8 +156,9 @@ impl AttackCommand {
         if let FileInput::File(path) = &input
             && !path.exists()
         {
-            let name = path.display();
-            return Err(CommandError::usage(format!("{name}: no such file")));
+            let message = format!("{}: no such file", path.display());
+            let message = library::with_advice(message, Some(path));
+            return Err(CommandError::usage(printable_line(&message)));
         }
         WantedFiles::ThreatDocuments.check(std::slice::from_ref(&self.document))?;
         self.check_files(&input)?;

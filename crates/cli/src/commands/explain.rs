@@ -1,6 +1,7 @@
 //! `proofhouse explain`: what a code, an outcome or the reason of an inconclusive run means.
 
 use clap::{Args, ValueEnum};
+use proofhouse_campaign::library;
 use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use serde_json::json;
 
@@ -103,6 +104,9 @@ impl ExplainedWord {
 }
 
 fn unknown(code: &str) -> String {
+    if let Some(advice) = library::advice(code) {
+        return format!("there is no code `{code}`; {advice}");
+    }
     let near = proofhouse_oatf::did_you_mean(code, all().map(|one| one.code));
     let hint = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
     format!("there is no code `{code}`{hint}; `proofhouse explain` lists them all")

@@ -91,8 +91,8 @@ const DEFAULT_JOBS: u16 = 8;
     Without a subject and --fail-on, both simulations run, and the exit code is 0 if the gullible one \
     gives way to every attack and the careful one to none.")]
 pub(crate) struct RunCommand {
-    /// Threat documents to run: files, or directories that are searched for .yaml and .yml files [default: the
-    /// built-in library]
+    /// Threat documents to run: files, directories that are searched for .yaml and .yml files, or ids of the built-in
+    /// library [default: all of the library]
     #[arg(value_name = "DOC")]
     paths: Vec<PathBuf>,
 
@@ -346,6 +346,8 @@ impl RunCommand {
                     "warning: the baseline cannot be compared: {reason}"
                 ));
             }
+        } else if let Some(later) = power::later(&sensitivity) {
+            talk(&later);
         }
         self.place = ResultsPlace::new(self.out.take(), !self.no_keep, self.resume)?;
         let mut earlier = self.earlier(&plan, &infos)?;

@@ -576,6 +576,21 @@ fn mistakes_are_answered_with_what_to_do() {
         ),
         (&["run", "nowhere.yaml"], 64, "nowhere.yaml: no such file"),
         (
+            &["attack", "weather-key-theft"],
+            64,
+            "`proofhouse scenarios show PROOF-001 > weather-key-theft.yaml`",
+        ),
+        (
+            &["validate", "weather-key-theft"],
+            64,
+            "`proofhouse scenarios show PROOF-001 > weather-key-theft.yaml`",
+        ),
+        (
+            &["explain", "PROOF-001"],
+            64,
+            "`proofhouse run --id PROOF-001`",
+        ),
+        (
             &["validate", "nowhere.yaml"],
             64,
             "nowhere.yaml: no such file",

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use proofhouse_range::{ActorEndpoint, RunEvent, RunOptions, RunReport};
-use proofhouse_wire::StatusCode;
+use proofhouse_range::{ActorEndpoint, RunEvent, RunOptions, RunReport, UnseenKind};
 use proofhouse_wire::server::Reply;
+use proofhouse_wire::{StatusCode, WireLimits};
 use serde_json::{Value, json};
 
 use crate::client_support::{Scripted, events, options, play, try_play, verdict};
@@ -85,8 +85,13 @@ async fn answered(document: &str, answer: Vec<Value>) -> (RunReport, Vec<(u64, S
     let matched = Arc::new(Mutex::new(Vec::new()));
     let hears = Arc::clone(&matched);
     let endpoint = ActorEndpoint::Url(agent.url.clone());
+    let usual = options(endpoint.clone());
     let options = RunOptions {
-        endpoints: HashMap::from([("frontend".to_owned(), endpoint.clone())]),
+        endpoints: HashMap::from([("frontend".to_owned(), endpoint)]),
+        limits: WireLimits {
+            max_stream_bytes: 64 << 20,
+            ..usual.limits.clone()
+        },
         observer: Some(Arc::new(move |event: &RunEvent| {
             if let RunEvent::Matched { evidence, .. } = event {
                 hears
@@ -95,7 +100,7 @@ async fn answered(document: &str, answer: Vec<Value>) -> (RunReport, Vec<(u64, S
                     .push((evidence.sequence, evidence.text.clone()));
             }
         })),
-        ..options(endpoint)
+        ..usual
     };
     let report = try_play(document, options).await.unwrap();
     let matched = matched.lock().unwrap().clone();
@@ -191,4 +196,19 @@ async fn an_artifact_in_pieces_is_judged_whole() {
             .pieces
             .is_some_and(|pieces| pieces.count == 4)
     );
+}
+
+/// Of a message that is longer than what is held, the two ends are never judged together.
+#[tokio::test]
+async fn a_text_that_is_judged_in_parts_is_not_seen_whole() {
+    let document = library_document("CANARY-PIXEL-c2a85f07");
+    let word = "A refund takes five days. ";
+    for (length, kinds) in [(1 << 20, vec![]), (9 << 20, vec![UnseenKind::InParts])] {
+        let text = word.repeat(length / word.len());
+        let (report, _) = answered(&document, contents(&text, 512 << 10)).await;
+        assert_eq!(verdict(&report), "NotExploited");
+        let unseen: Vec<_> = report.unseen.iter().map(|unseen| unseen.kind).collect();
+        assert_eq!(unseen, kinds, "{:?}", report.warnings);
+        assert!(report.unseen.iter().all(|unseen| !unseen.judged_as_text));
+    }
 }

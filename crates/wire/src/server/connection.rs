@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::header::{CONNECTION, EXPECT, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
@@ -21,7 +21,10 @@ use tokio::time::Instant;
 use super::body::BodyReader;
 use super::connections::{ConnectionStage, ConnectionWatch};
 use super::unread::UnreadWatch;
-use super::{BodyPermit, Handler, Reply, ReplyBody, Request, TrafficBudget, WireBody, large};
+use super::{
+    BodyPermit, BrokenConnection, ConnectionLoss, Handler, Reply, ReplyBody, Request,
+    TrafficBudget, WireBody, large,
+};
 use crate::WireLimits;
 use crate::slow_client::SlowClientGuard;
 
@@ -50,6 +53,7 @@ impl<H: Handler> Connection<H> {
             inner: SlowClientGuard::new(stream, self.limits.idle_timeout),
             watch: Arc::clone(&self.watch),
             unread: Arc::clone(&self.unread),
+            head: Vec::new(),
             has_ended: false,
             last_write: Instant::now(),
         };
@@ -64,13 +68,13 @@ impl<H: Handler> Connection<H> {
             .serve_connection(TokioIo::new(stream), service);
         let served = tokio::select! {
             served = poll_fn(|context| serving.poll_without_shutdown(context)) => Ok(served),
-            () = self.watch.evicted() => Err("it made way for another connection".to_owned()),
-            () = self.watch.overdue(&self.limits) => {
-                Err("the headers did not arrive in time".to_owned())
-            }
+            () = self.watch.evicted() => Err("it made way for another connection"),
+            () = self.watch.overdue(&self.limits) => Err("the headers did not arrive in time"),
         };
+        // What hyper holds of a request that was being answered goes with it.
+        let stage = self.watch.stage();
         let mut stream = serving.into_parts().io.into_inner();
-        let reason = match served {
+        let broken = match served {
             Ok(Ok(())) => {
                 let closing = last_read(&mut stream);
                 tokio::select! {
@@ -79,8 +83,20 @@ impl<H: Handler> Connection<H> {
                 }
                 None
             }
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(reason) => Some(reason),
+            Ok(Err(error)) => Some(BrokenConnection {
+                loss: loss(&error, stage, stream.brings_message()),
+                reason: error.to_string(),
+            }),
+            Err(reason) => Some(BrokenConnection {
+                loss: match stage {
+                    ConnectionStage::Head if !stream.brings_message() => ConnectionLoss::Nothing,
+                    ConnectionStage::Head | ConnectionStage::Body => ConnectionLoss::CutOff,
+                    ConnectionStage::Silent | ConnectionStage::Idle | ConnectionStage::Busy => {
+                        ConnectionLoss::Reply
+                    }
+                },
+                reason: reason.to_owned(),
+            }),
         };
         if self.unread.has_any() && stream.has_ended && !self.unread.has_failed() {
             tokio::select! {
@@ -89,10 +105,11 @@ impl<H: Handler> Connection<H> {
             }
         }
         self.unread.settle();
-        if let Some(reason) = reason
-            && self.watch.stage().is_under_way()
+        // A request may be refused that came together with the one before, when nothing seemed to be under way.
+        if let Some(broken) = broken
+            && (stage.is_under_way() || broken.loss != ConnectionLoss::Reply)
         {
-            self.handler.broken(self.peer, &reason);
+            self.handler.broken(self.peer, &broken);
         }
     }
 
@@ -103,7 +120,16 @@ impl<H: Handler> Connection<H> {
         let (parts, body) = request.into_parts();
         if let Some(name) = repeated(&parts.headers) {
             let reason = format!("a request has two `{name}` headers");
-            self.handler.broken(self.peer, &reason);
+            let loss = if body.is_end_stream() {
+                ConnectionLoss::Nothing
+            } else {
+                ConnectionLoss::CutOff
+            };
+            let broken = BrokenConnection {
+                loss,
+                reason: reason.clone(),
+            };
+            self.handler.broken(self.peer, &broken);
             let refusal = Reply::empty(StatusCode::BAD_REQUEST)
                 .with_header("connection", "close")
                 .with_body(ReplyBody::Whole(reason.into()));
@@ -171,6 +197,25 @@ impl<H: Handler> Connection<H> {
     }
 }
 
+/// What is lost with a connection that ended with this error while it did this.
+fn loss(error: &hyper::Error, stage: ConnectionStage, brings_message: bool) -> ConnectionLoss {
+    if error.is_parse() {
+        return match (brings_message, error.is_parse_too_large()) {
+            (false, _) => ConnectionLoss::Nothing,
+            (true, true) => ConnectionLoss::TooLong,
+            (true, false) => ConnectionLoss::CutOff,
+        };
+    }
+    match stage {
+        ConnectionStage::Body => ConnectionLoss::CutOff,
+        ConnectionStage::Head if brings_message => ConnectionLoss::CutOff,
+        ConnectionStage::Head
+        | ConnectionStage::Silent
+        | ConnectionStage::Idle
+        | ConnectionStage::Busy => ConnectionLoss::Reply,
+    }
+}
+
 /// The header among those that decide who may ask of which there are two, so that one reader may believe the first and
 /// another the second.
 fn repeated(headers: &HeaderMap) -> Option<http::HeaderName> {
@@ -201,12 +246,43 @@ struct HeardStream {
     inner: SlowClientGuard<TcpStream>,
     watch: Arc<ConnectionWatch>,
     unread: Arc<UnreadWatch>,
+    /// How the last request began that came when none was under way: its method, and what follows.
+    head: Vec<u8>,
     /// The other side sends nothing more.
     has_ended: bool,
     last_write: Instant,
 }
 
+/// Bytes that say which method a request has.
+const METHOD_BYTES: usize = 24;
+
 impl HeardStream {
+    /// Keeps how a request begins.
+    fn note_head(&mut self, bytes: &[u8]) {
+        if !self.watch.stage().is_under_way() {
+            self.head.clear();
+        }
+        if self.head.is_empty() {
+            // Empty lines before a request are passed over.
+            self.head.extend(bytes.trim_ascii_start());
+        } else if self.head.len() < METHOD_BYTES {
+            self.head.extend(bytes);
+        }
+        self.head.truncate(METHOD_BYTES);
+    }
+
+    /// Whether what came last begins as a request that has a body: it is no other protocol, and nobody asks for a page.
+    fn brings_message(&self) -> bool {
+        let mut words = self.head.splitn(2, |byte| *byte == b' ');
+        match (words.next(), words.next()) {
+            (Some(method), Some(_)) => {
+                !matches!(method, b"" | b"GET" | b"HEAD" | b"OPTIONS")
+                    && method.iter().all(u8::is_ascii_alphabetic)
+            }
+            _ => false,
+        }
+    }
+
     /// Looks at what came of writing.
     fn note<T>(&mut self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.unread.set_blocked(polled.is_pending());
@@ -246,6 +322,7 @@ impl AsyncRead for HeardStream {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
         if buffer.filled().len() > before {
+            self.note_head(&buffer.filled()[before..]);
             self.watch.heard();
         } else if matches!(polled, Poll::Ready(Ok(()))) && buffer.remaining() > 0 {
             self.has_ended = true;

@@ -8,7 +8,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use proofhouse_test_support::loopback::{Serving, bound};
-use proofhouse_wire::server::{Handler, Reply, Request, TrafficBudget};
+use proofhouse_wire::server::{
+    BrokenConnection, ConnectionLoss, Handler, Reply, Request, TrafficBudget,
+};
 use proofhouse_wire::{CancellationToken, StatusCode, WireLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Echoes lengths. A request to `/work` occupies its thread until the door is opened, as parsing a large body does.
 #[derive(Default)]
 struct Workshop {
-    broken: Mutex<Vec<String>>,
+    broken: Mutex<Vec<BrokenConnection>>,
     /// Requests at work.
     working: AtomicUsize,
     finished: AtomicUsize,
@@ -35,8 +37,22 @@ impl Workshop {
         self.opened.notify_all();
     }
 
-    fn broken(&self) -> Vec<String> {
+    fn broken(&self) -> Vec<BrokenConnection> {
         self.broken.lock().unwrap().clone()
+    }
+
+    /// Waits until it has heard of a connection that broke.
+    async fn breaks(&self) {
+        let heard = async {
+            while self.broken().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, heard).await.unwrap();
+    }
+
+    fn losses(&self) -> Vec<ConnectionLoss> {
+        self.broken().iter().map(|broken| broken.loss).collect()
     }
 }
 
@@ -67,8 +83,8 @@ impl Handler for Workshop {
         Reply::json(StatusCode::OK, body.len().to_string())
     }
 
-    fn broken(&self, _: SocketAddr, reason: &str) {
-        self.broken.lock().unwrap().push(reason.to_owned());
+    fn broken(&self, _: SocketAddr, broken: &BrokenConnection) {
+        self.broken.lock().unwrap().push(broken.clone());
     }
 }
 
@@ -145,7 +161,7 @@ async fn a_connection_that_is_idle_between_requests_is_not_broken() {
     tokio::time::sleep(Duration::from_millis(400)).await;
     stream.write_all(&post("/", "", b"two!")).await.unwrap();
     assert!(answer(&mut stream).await.ends_with('4'));
-    assert_eq!(handler.broken(), Vec::<String>::new());
+    assert_eq!(handler.broken(), []);
     // Half a head is another matter.
     stream.write_all(b"POST / HT").await.unwrap();
     assert_eq!(answer(&mut stream).await, "");
@@ -168,7 +184,65 @@ async fn two_hosts_or_origins_are_refused() {
         let expected = format!("HTTP/1.1 {status}");
         assert!(answer.starts_with(&expected), "{headers}: {answer}");
     }
-    assert_eq!(handler.broken().len(), 3);
+    assert_eq!(handler.losses(), [ConnectionLoss::CutOff; 3]);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_says_what_was_lost() {
+    let (handler, serving) = start(WireLimits {
+        max_header_bytes: 8 << 10,
+        ..patient()
+    })
+    .await;
+    let long = format!("x: {}\r\n", "x".repeat(200 << 10));
+    let twice = "host: 127.0.0.1\r\n";
+    let page = |headers: &str| {
+        format!("GET /favicon.ico HTTP/1.1\r\nhost: 127.0.0.1\r\n{headers}\r\n").into_bytes()
+    };
+    let head = b"POST / HTTP/1.1\r\nhost: 127.0.0.1\r\n";
+    for (bytes, expected) in [
+        (post("/", &long, b"x"), Some(ConnectionLoss::TooLong)),
+        (post("/", twice, b"x"), Some(ConnectionLoss::CutOff)),
+        (
+            post("/", "content-length: -1\r\n", b"x"),
+            Some(ConnectionLoss::CutOff),
+        ),
+        (head.to_vec(), Some(ConnectionLoss::CutOff)),
+        (page(&long), Some(ConnectionLoss::Nothing)),
+        (page(twice), Some(ConnectionLoss::Nothing)),
+        (
+            b"\x16\x03\x01\x02\x00\x01\x00 ".to_vec(),
+            Some(ConnectionLoss::Nothing),
+        ),
+        (b"SSH-2.0-x y\r\n".to_vec(), Some(ConnectionLoss::Nothing)),
+        (b"GET".to_vec(), Some(ConnectionLoss::Reply)),
+        (page(""), None),
+        (Vec::new(), None),
+    ] {
+        let mut stream = TcpStream::connect(serving.address()).await.unwrap();
+        // It may be refused before all of it is sent.
+        let _ = stream.write_all(&bytes).await;
+        let _ = stream.shutdown().await;
+        let mut rest = Vec::new();
+        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        if expected.is_some() {
+            handler.breaks().await;
+        }
+        let losses = handler.losses();
+        handler.broken.lock().unwrap().clear();
+        let begins = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
+        assert_eq!(losses, Vec::from_iter(expected), "{begins}");
+    }
+    // A request that comes together with the one before.
+    let bytes = [
+        post("/", "", b"one"),
+        post("/", "content-length: -1\r\n", b"x"),
+    ]
+    .concat();
+    let mut stream = send(serving.address(), &bytes).await;
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+    handler.breaks().await;
+    assert_eq!(handler.losses(), [ConnectionLoss::CutOff]);
 }
 
 #[tokio::test]

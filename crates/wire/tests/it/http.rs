@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proofhouse_test_support::loopback::Serving;
 use proofhouse_wire::client::{Client, ClientError};
-use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request};
+use proofhouse_wire::server::{BrokenConnection, Handler, Reply, ReplyBody, Request};
 use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, WireLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -62,8 +62,8 @@ impl Handler for Echo {
         }
     }
 
-    fn broken(&self, _: SocketAddr, reason: &str) {
-        self.broken.lock().unwrap().push(reason.to_owned());
+    fn broken(&self, _: SocketAddr, broken: &BrokenConnection) {
+        self.broken.lock().unwrap().push(broken.reason.clone());
     }
 }
 

@@ -11,7 +11,7 @@ use proofhouse_protocol::a2a::{
     translate_params,
 };
 use proofhouse_protocol::rpc::{self, RpcMessage};
-use proofhouse_wire::server::{Handler, Reply, Request};
+use proofhouse_wire::server::{BrokenConnection, Handler, Reply, Request};
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Method, StatusCode, origin};
 use serde_json::{Value, json};
@@ -65,12 +65,11 @@ impl Handler for A2aServer {
         if self.context.checks_origin() && !origin::is_allowed(&request.headers, self.bound) {
             self.context
                 .warn("a request of a foreign origin is refused");
-            if let Ok(body) = &request.body
-                && !body.is_empty()
-            {
-                self.no_message(UnseenKind::NotAMessage, body);
-            }
+            self.context.refused_request(&request);
             return Reply::empty(StatusCode::FORBIDDEN);
+        }
+        if request.method != Method::POST {
+            self.context.refused_request(&request);
         }
         if card::is_at(&request.path) && request.method == Method::GET {
             return self.card(&request).await;
@@ -98,12 +97,14 @@ impl Handler for A2aServer {
         }
     }
 
-    fn broken(&self, peer: SocketAddr, reason: &str) {
+    fn broken(&self, peer: SocketAddr, broken: &BrokenConnection) {
         // Cutting connections is our own doing when the delivery asks for it.
         if !self.context.phase().delivery.abrupt_close {
+            let reason = &broken.reason;
             self.context
                 .warn(&format!("the connection of {peer} broke: {reason}"));
         }
+        self.context.connection_broke(broken);
     }
 }
 

@@ -9,7 +9,8 @@ use proofhouse_protocol::mcp::{
 };
 use proofhouse_protocol::rpc::{self, RpcFailure, RpcMessage};
 use proofhouse_wire::server::{
-    Handler, Reply, ReplyBody, Request, RequestLane, StreamWriter, stream,
+    BrokenConnection, ConnectionLoss, Handler, Reply, ReplyBody, Request, RequestLane,
+    StreamWriter, stream,
 };
 use proofhouse_wire::{HeaderMap, Method, StatusCode, origin};
 use serde_json::{Value, json};
@@ -38,22 +39,22 @@ pub(super) struct McpServerHttp {
 
 impl Handler for McpServerHttp {
     async fn handle(&self, request: Request) -> Reply {
+        let context = &self.service.context;
         if request.path != PATH {
+            context.refused_request(&request);
             return Reply::empty(StatusCode::NOT_FOUND);
         }
-        let context = &self.service.context;
         if context.checks_origin()
             && self.service.surface().check_origin
             && !origin::is_allowed(&request.headers, self.address)
         {
             context.warn("a request of a foreign origin was refused");
-            if let Ok(body) = &request.body
-                && !body.is_empty()
-            {
-                self.service.no_message(UnseenKind::NotAMessage, body);
-            }
+            context.refused_request(&request);
             let failure = RpcFailure::new(rpc::INVALID_REQUEST, "this origin is not allowed");
             return refusal(StatusCode::FORBIDDEN, &Value::Null, failure);
+        }
+        if request.method != Method::POST {
+            context.refused_request(&request);
         }
         match request.method {
             Method::POST => self.post(request).await,
@@ -72,12 +73,14 @@ impl Handler for McpServerHttp {
         RequestLane::new(session.map_or_else(|| peer.to_string(), str::to_owned))
     }
 
-    fn broken(&self, peer: SocketAddr, reason: &str) {
+    fn broken(&self, peer: SocketAddr, broken: &BrokenConnection) {
+        let context = &self.service.context;
         // Closing a stream is how clients say that they heard enough.
-        if !reason.contains("closed before message completed") && !reason.contains("on purpose") {
-            let warning = format!("a connection from {peer} broke: {reason}");
-            self.service.context.warn(&warning);
+        if broken.loss != ConnectionLoss::Reply {
+            let reason = &broken.reason;
+            context.warn(&format!("a connection from {peer} broke: {reason}"));
         }
+        context.connection_broke(broken);
     }
 }
 

@@ -66,6 +66,7 @@ pub(super) async fn serve(
             Ok(None) => return,
             Err(error) => {
                 context.warn(&format!("the input cannot be read: {error}"));
+                service.no_message(UnseenKind::CutOff, b"");
                 return;
             }
         };
