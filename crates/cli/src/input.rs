@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use proofhouse_oatf::ReadLimits;
 pub(crate) use proofhouse_wire::files::{
-    CollectError, DOCUMENTS, FileInput, TRACES, Unreadable, collect, parse_size,
+    CollectError, DOCUMENTS, FileInput, MissingInput, TRACES, Unreadable, collect, named_directory,
+    named_files, parse_size,
 };
 
 use crate::output::{CommandError, printable_line};
@@ -54,6 +55,12 @@ pub(crate) trait ShownName {
 impl ShownName for FileInput {
     fn shown(&self) -> String {
         printable_line(&self.name())
+    }
+}
+
+impl From<MissingInput> for CommandError {
+    fn from(error: MissingInput) -> Self {
+        Self::of(&error, true)
     }
 }
 

@@ -103,13 +103,10 @@ pub enum ModelOpenError {
 }
 
 fn hint(word: Option<&str>) -> String {
-    match word {
-        Some(word) => format!("; did you mean `{word}`?"),
-        None => {
-            let prefixes: Vec<_> = PROVIDERS.iter().map(|row| row.prefix).collect();
-            format!("; it starts with one of {}", prefixes.join(", "))
-        }
-    }
+    let near = word.map(|word| format!("; did you mean `{word}`?"));
+    let near = near.unwrap_or_else(|| ";".to_owned());
+    let prefixes: Vec<_> = PROVIDERS.iter().map(|row| row.prefix).collect();
+    format!("{near} it starts with one of {}", prefixes.join(", "))
 }
 
 /// Makes the model of a name such as `openai:gpt-5` or `sim:careful`.

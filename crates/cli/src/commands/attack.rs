@@ -32,7 +32,7 @@ use proofhouse_wire::write_files::{WriteError, same_file};
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
-use crate::input::{FileInput, SizeLimit};
+use crate::input::{FileInput, SizeLimit, named_files};
 use crate::live::Live;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
@@ -145,17 +145,8 @@ enum AttackFormat {
 
 impl AttackCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let input = if self.document.as_os_str() == "-" {
-            FileInput::Stdin
-        } else {
-            FileInput::File(self.document.clone())
-        };
-        if let FileInput::File(path) = &input
-            && !path.exists()
-        {
-            let name = path.display();
-            return Err(CommandError::usage(format!("{name}: no such file")));
-        }
+        let input = FileInput::named(&self.document);
+        named_files([self.document.as_path()])?;
         WantedFiles::ThreatDocuments.check(std::slice::from_ref(&self.document))?;
         self.check_files(&input)?;
         let name = input.name();
