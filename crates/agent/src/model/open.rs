@@ -65,7 +65,7 @@ const SIMULATIONS: [&str; 3] = ["gullible", "careful", "scripted"];
 #[derive(Debug, thiserror::Error)]
 pub enum ModelOpenError {
     /// The name has no provider, or one that is not known.
-    #[error("`{spec}` names no model{}", hint(.suggestion.as_deref()))]
+    #[error("`{spec}` names no model{}", hint(.spec, .suggestion.as_deref()))]
     Unknown {
         /// The name.
         spec: String,
@@ -102,11 +102,15 @@ pub enum ModelOpenError {
     Record(#[from] RecordError),
 }
 
-fn hint(word: Option<&str>) -> String {
+fn hint(spec: &str, word: Option<&str>) -> String {
     let near = word.map(|word| format!("; did you mean `{word}`?"));
-    let near = near.unwrap_or_else(|| ";".to_owned());
     let prefixes: Vec<_> = PROVIDERS.iter().map(|row| row.prefix).collect();
-    format!("{near} it starts with one of {}", prefixes.join(", "))
+    let prefix = spec.split(':').next().unwrap_or_default();
+    match near {
+        Some(near) if prefixes.contains(&prefix) => near,
+        Some(near) => format!("{near} It starts with one of {}", prefixes.join(", ")),
+        None => format!("; it starts with one of {}", prefixes.join(", ")),
+    }
 }
 
 /// Makes the model of a name such as `openai:gpt-5` or `sim:careful`.
