@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use proofhouse_source::did_you_mean;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +108,7 @@ impl CampaignResult {
 impl Acceptance {
     /// One sentence for people.
     #[must_use]
-    pub fn sentence(self, risk: &AcceptedRisk, runs: usize) -> String {
+    pub fn sentence(self, result: &CampaignResult, risk: &AcceptedRisk, runs: usize) -> String {
         let AcceptedRisk {
             id,
             subject,
@@ -133,8 +134,20 @@ impl Acceptance {
                 "{id} on {subject} is accepted until {until}, but did not get through. Remove it from `accepted`"
             ),
             Self::NotRun => {
+                let names: Vec<&str> = result
+                    .subjects
+                    .iter()
+                    .map(|one| one.name.as_str())
+                    .collect();
+                let near = if names.contains(&subject.as_str()) {
+                    None
+                } else {
+                    did_you_mean(subject, names)
+                };
+                let near = near.map(|near| format!("; did you mean the subject {near}?"));
                 format!(
-                    "{id} on {subject} is accepted until {until}, but was not tested in this campaign"
+                    "{id} on {subject} is accepted until {until}, but was not tested in this campaign{}",
+                    near.unwrap_or_default()
                 )
             }
         }

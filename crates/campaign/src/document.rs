@@ -106,7 +106,7 @@ pub enum TwinError {
     #[error("a document from stdin has no file beside it")]
     FromStdin,
     /// No file has the name.
-    #[error("there is no such file")]
+    #[error("no such file")]
     NoFile,
     /// No document of the library has the name.
     #[error("it is not in the library")]

@@ -1,17 +1,25 @@
 //! What a file is, by its first keys, so that a file of another kind is told with the command that takes it.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use proofhouse_detect::Format;
 use proofhouse_manifest::Bundle;
 use proofhouse_source::printable_line;
 use proofhouse_subjects::discover::start_command;
-use proofhouse_wire::files::FileInput;
 
 use crate::cases::is_cases_file;
 use crate::config;
 
-/// How much of a file is looked at; a larger one is left to whoever reads it.
-const MAX_BYTES: usize = 4 << 20;
+/// How much of a file is looked at.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// How much of a JSON file is looked at: what it is, its first keys say.
+const MAX_JSON: usize = 4 << 10;
+
+/// The keys with which the result of a campaign begins.
+const RESULT_KEYS: [&str; 3] = ["\"version\"", "\"proofhouse\"", "\"started_at\""];
 
 /// A kind of file that people write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +34,12 @@ pub enum RecognizedFile {
     ToolManifest,
     /// A `proofhouse.yaml`.
     Configuration,
+    /// The `result.json` of a campaign.
+    CampaignResult,
+    /// A recorded trace.
+    Trace,
+    /// A policy of the guard.
+    Policy,
     /// Code, most likely of the agent.
     Program,
 }
@@ -42,6 +56,18 @@ impl RecognizedFile {
         let ending = path.extension().and_then(|ending| ending.to_str());
         if ending.is_some_and(|ending| PROGRAM_ENDINGS.contains(&ending)) {
             return Some(Self::Program);
+        }
+        if text.trim_start().starts_with('{') {
+            let start: String = text.chars().take(MAX_JSON).collect();
+            if RESULT_KEYS.iter().all(|key| start.contains(key)) {
+                return Some(Self::CampaignResult);
+            }
+            if Format::detect(text.as_bytes()).is_some() {
+                return Some(Self::Trace);
+            }
+        }
+        if text.lines().any(|line| line.starts_with("policy:")) {
+            return Some(Self::Policy);
         }
         if text.lines().any(|line| line.starts_with("oatf:")) {
             return Some(Self::ThreatDocument);
@@ -66,6 +92,9 @@ impl RecognizedFile {
             Self::AgentManifest => "an agent manifest",
             Self::ToolManifest => "a tool manifest",
             Self::Configuration => "a configuration of proofhouse",
+            Self::CampaignResult => "the result of a campaign",
+            Self::Trace => "a trace",
+            Self::Policy => "a guard policy",
             Self::Program => "a program",
         }
     }
@@ -79,7 +108,9 @@ impl RecognizedFile {
                 WantedFiles::Configuration
                 | WantedFiles::ThreatDocuments
                 | WantedFiles::Manifests
-                | WantedFiles::Policy => {
+                | WantedFiles::Policy
+                | WantedFiles::Validated
+                | WantedFiles::Report => {
                     format!("proofhouse attack {file}, or proofhouse run {file}")
                 }
             },
@@ -89,6 +120,16 @@ impl RecognizedFile {
             }
             Self::ToolManifest => format!("proofhouse tool list {file}"),
             Self::Configuration => format!("proofhouse run --config {file}"),
+            Self::CampaignResult => {
+                let directory = Path::new(file).parent().map(Path::to_string_lossy);
+                let directory = directory.filter(|directory| !directory.is_empty());
+                let directory = directory.as_deref().unwrap_or(".");
+                format!("proofhouse open {directory}, or proofhouse replay {directory}")
+            }
+            Self::Trace => format!("proofhouse scan {file}"),
+            Self::Policy => {
+                format!("proofhouse guard check {file}, or proofhouse run --guard {file}")
+            }
             Self::Program => {
                 let command = start_command(Path::new(file));
                 format!("proofhouse run --command '{command}'")
@@ -112,6 +153,10 @@ pub enum WantedFiles {
     Configuration,
     /// A policy of the guard.
     Policy,
+    /// Anything that can be checked.
+    Validated,
+    /// The report of a campaign.
+    Report,
 }
 
 /// A file of another kind than a command takes.
@@ -129,11 +174,20 @@ pub struct WrongFileKind {
 impl WantedFiles {
     fn takes(self, kind: RecognizedFile) -> bool {
         match kind {
+            _ if self == Self::Report => kind != RecognizedFile::CampaignResult,
+            _ if self == Self::Validated => !matches!(
+                kind,
+                RecognizedFile::CampaignResult | RecognizedFile::Trace | RecognizedFile::Program
+            ),
             RecognizedFile::ThreatDocument => self == Self::ThreatDocuments,
             RecognizedFile::AgentManifest => matches!(self, Self::Manifests | Self::Subjects),
             RecognizedFile::ToolManifest => self == Self::Manifests,
             RecognizedFile::Configuration => self == Self::Configuration,
-            RecognizedFile::LabelledCases | RecognizedFile::Program => false,
+            RecognizedFile::Trace => self == Self::Traces,
+            RecognizedFile::Policy => self == Self::Policy,
+            RecognizedFile::LabelledCases
+            | RecognizedFile::CampaignResult
+            | RecognizedFile::Program => false,
         }
     }
 
@@ -145,6 +199,8 @@ impl WantedFiles {
             Self::Traces => "a trace",
             Self::Configuration => "a configuration",
             Self::Policy => "a guard policy",
+            Self::Validated => "a document, manifest, policy or configuration",
+            Self::Report => "a report",
         }
     }
 
@@ -155,9 +211,13 @@ impl WantedFiles {
     /// Returns the first file of another kind, with the command that takes it.
     pub fn check(self, paths: &[PathBuf]) -> Result<(), WrongFileKind> {
         for path in paths.iter().filter(|path| path.is_file()) {
-            let Ok(text) = FileInput::File(path.clone()).read(MAX_BYTES) else {
+            let mut start = Vec::new();
+            let read =
+                File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut start));
+            if read.is_err() {
                 continue;
-            };
+            }
+            let text = String::from_utf8_lossy(&start);
             if let Some(kind) = RecognizedFile::of(path, &text)
                 && !self.takes(kind)
             {

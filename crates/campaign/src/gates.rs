@@ -145,6 +145,8 @@ pub struct GateReport {
     pub gate: Gate,
     /// What failed, and what was not proved: a sentence each.
     pub told: Vec<String>,
+    /// What the accepted risks mean here: a sentence each. Reports for people have them, too.
+    pub accepted: Vec<String>,
 }
 
 impl FailOn {
@@ -274,11 +276,8 @@ pub fn gate(
     if !failed {
         told.extend(got_through_all_the_same(result, conditions, comparison));
     }
-    told.extend(
-        result
-            .acceptances()
-            .map(|(risk, state, runs)| state.sentence(risk, runs)),
-    );
+    let accepted = result.acceptances();
+    let accepted = accepted.map(|(risk, state, runs)| state.sentence(result, risk, runs));
     let mut nothing_proved = false;
     for group in &summary.subjects {
         let unproved = group.attacks.inconclusive;
@@ -311,7 +310,11 @@ pub fn gate(
     } else {
         Gate::Passed
     };
-    GateReport { gate, told }
+    GateReport {
+        gate,
+        told,
+        accepted: accepted.collect(),
+    }
 }
 
 /// What to say of attacks that got through and fail nothing, because no condition is about them.

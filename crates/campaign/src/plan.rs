@@ -22,7 +22,7 @@ pub struct Plan {
     pub documents: Vec<CampaignDocument>,
     /// Attack runs per document and subject.
     pub repeats: u32,
-    /// Where chance comes from.
+    /// The random seed.
     pub seed: u64,
     /// The runs.
     pub runs: Vec<PlannedRun>,

@@ -32,7 +32,7 @@ pub struct CampaignResult {
     pub complete: bool,
     /// Attack runs per document and subject that were planned.
     pub repeats: u32,
-    /// Where chance came from.
+    /// The random seed.
     pub seed: u64,
     /// Who was attacked.
     pub subjects: Vec<SubjectInfo>,
@@ -204,7 +204,7 @@ pub struct RunRecord {
     pub tier: Option<String>,
     /// Whether anything of the attack reached the subject.
     pub reached: bool,
-    /// Carriers of the attack that were delivered, and all there are.
+    /// In how many places the payload was sent, and how many places it has.
     pub carriers: (u64, u64),
     /// What each indicator found.
     pub indicators: Vec<IndicatorOutcome>,

@@ -413,8 +413,8 @@ impl RunSetup {
         record.messages = report.messages;
         record.reached = report.exposure.reached;
         let carriers = &report.exposure.carriers;
-        let delivered = carriers.iter().filter(|carrier| carrier.delivered > 0);
-        record.carriers = (delivered.count() as u64, carriers.len() as u64);
+        let armed = carriers.iter().filter(|carrier| carrier.armed > 0);
+        record.carriers = (armed.count() as u64, carriers.len() as u64);
         let mut warnings: Vec<String> = report
             .warnings
             .iter()

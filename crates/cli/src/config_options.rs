@@ -53,9 +53,9 @@ impl ConfigOptions {
         };
         WantedFiles::Configuration.check(&[path.to_owned()])?;
         let input = FileInput::File(path.to_owned());
-        let text = input.read(LIMITS.max_bytes).map_err(|error| {
-            CommandError::usage(format!("the configuration {}: {error}", input.shown()))
-        })?;
+        let text = input
+            .read(LIMITS.max_bytes)
+            .map_err(|error| CommandError::usage(format!("{}: {error}", input.shown())))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let set = environment();
         // A workflow hands over an empty text for a secret that it does not have.

@@ -22,7 +22,7 @@ pub(crate) enum Exit {
     /// cannot be read to its end, a file exists already or cannot be written, a feature is not there, a call of a tool
     /// came to an error that ends a task, an agent has no answer.
     CannotRun,
-    /// The command line does not make sense, or names what does not exist.
+    /// Invalid arguments, or a file that is named does not exist.
     Usage,
     /// The person at the terminal ended the command; what was seen until then was told.
     Interrupted,
@@ -65,7 +65,7 @@ Results go to stdout; messages go to stderr.
 
 Exit codes:
   0   success; for an attacked agent: at least one attack was resisted, and none got through,
-      or only such as --fail-on leaves out
+      or only attacks that --fail-on does not count
   1   problems found: an attack got through, a condition of --fail-on holds, a file is invalid
       or not formatted, a test case failed, a tool call failed, or a rule or a limit of an
       agent ended its task

@@ -6,7 +6,8 @@ use clap::Args;
 use proofhouse_campaign::library;
 use proofhouse_oatf::ReadLimits;
 pub(crate) use proofhouse_wire::files::{
-    CollectError, DOCUMENTS, FileInput, TRACES, Unreadable, collect, parse_size,
+    CollectError, DOCUMENTS, FileInput, MissingInput, TRACES, Unreadable, collect, named_directory,
+    named_files, parse_size,
 };
 
 use crate::output::{CommandError, printable_line};
@@ -55,6 +56,12 @@ pub(crate) trait ShownName {
 impl ShownName for FileInput {
     fn shown(&self) -> String {
         printable_line(&self.name())
+    }
+}
+
+impl From<MissingInput> for CommandError {
+    fn from(error: MissingInput) -> Self {
+        Self::of(&error, true)
     }
 }
 

@@ -162,8 +162,13 @@ pub(crate) fn talk(message: &str) {
 /// Says something that is styled, and whose parts from outside were made printable one by one.
 pub(crate) fn talk_styled(message: &str) {
     if !is_quiet() {
-        let _ = writeln!(anstream::stderr(), "{}", plain_error(message));
+        complain_styled(message);
     }
+}
+
+/// The same for errors, which are said in any case.
+pub(crate) fn complain_styled(message: &str) {
+    let _ = writeln!(anstream::stderr(), "{}", plain_error(message));
 }
 
 /// Whether stdout shows colours.
@@ -173,8 +178,14 @@ pub(crate) fn has_color() -> bool {
 
 /// How many columns stdout has: those of the terminal, or as many as most pages show.
 pub(crate) fn columns() -> usize {
-    let width = terminal_size::terminal_size_of(io::stdout());
-    width.map_or(DEFAULT_COLUMNS, |(width, _)| usize::from(width.0))
+    let size = terminal_size::terminal_size_of(io::stdout());
+    size.map_or(DEFAULT_COLUMNS, |(width, _)| usize::from(width.0))
+}
+
+/// How many columns stderr has.
+pub(crate) fn stderr_columns() -> usize {
+    let size = terminal_size::terminal_size_of(io::stderr());
+    size.map_or(DEFAULT_COLUMNS, |(width, _)| usize::from(width.0))
 }
 
 /// The width of what is no terminal.

@@ -15,7 +15,7 @@ use crate::text::{plural, push_line};
 /// The version of the JSON form; it grows when a field changes or goes away.
 const VERSION: u32 = 1;
 
-/// How many carriers that were not delivered are named.
+/// How many places that were not sent with the payload are named.
 const NAMED: usize = 5;
 
 /// The text for people. `path` is the file of the document, `trace` that of the recording, if there is one.
@@ -48,27 +48,29 @@ pub fn text(
         _ => push_line(out, "no verdict: the document has no indicators\n"),
     }
     let carriers = &report.exposure.carriers;
-    let delivered = carriers
+    let missed: Vec<_> = carriers
         .iter()
-        .filter(|carrier| carrier.delivered > 0)
-        .count();
+        .filter(|carrier| carrier.armed == 0)
+        .collect();
     push_line(
         out,
         &format!(
-            "delivered: {delivered} of {}",
-            plural(carriers.len() as u64, "carrier")
+            "payload: sent in {} of {}",
+            carriers.len() - missed.len(),
+            plural(carriers.len() as u64, "place")
         ),
     );
-    let missed: Vec<_> = carriers
-        .iter()
-        .filter(|carrier| carrier.delivered == 0)
-        .collect();
     for carrier in missed.iter().take(NAMED) {
         let kind = serde_json::to_value(carrier.kind).unwrap_or_default();
         let kind = kind.as_str().unwrap_or_default().replace('_', " ");
+        let what = if carrier.delivered > 0 {
+            "sent without the payload"
+        } else {
+            "not sent"
+        };
         push_line(
             out,
-            &format!("  never: {kind} {}", printable_line(&carrier.name)),
+            &format!("  {what}: {kind} {}", printable_line(&carrier.name)),
         );
     }
     if missed.len() > NAMED {

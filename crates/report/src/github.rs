@@ -101,8 +101,9 @@ fn annotation(view: &ReportView<'_>, cell: &MatrixCell<'_>) -> Option<(u8, Strin
             }
         }
     }
-    if let Some(risk) = view.result.accepts(&cell.document.id, &cell.subject.name) {
-        message.push_str(&format!("\nAccepted until {}", risk.until));
+    if let Some(risk) = view.acceptance(cell) {
+        let reason = cut(&risk.reason, MOST_CHARACTERS);
+        message.push_str(&format!("\nAccepted until {}: {reason}", risk.until));
     } else if cell.gave_way()
         && let Some((place, what)) = cell.document.mitigation.parts().next()
     {

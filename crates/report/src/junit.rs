@@ -1,7 +1,8 @@
 //! The report as JUnit XML: a suite per subject, a case per document.
 //!
-//! An attack that got through is a failure, with its evidence. One whose runs are inconclusive is skipped, so that no
-//! build server counts it as passed; where the runs themselves failed, it is an error.
+//! An attack that got through is a failure, with its evidence; one that somebody accepted is skipped, with the same evidence.
+//! One whose runs are inconclusive is skipped, so that no build server counts it as passed; where the runs themselves failed, it
+//! is an error.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -44,7 +45,7 @@ fn suite<'a>(
     let mut milliseconds = 0;
     for cell in cells {
         milliseconds += cell.summary.cost.milliseconds;
-        suite.add_test_case(case(cell));
+        suite.add_test_case(case(view, cell));
     }
     suite.set_time(Duration::from_millis(milliseconds));
     // The library counts what was skipped as disabled; nothing is disabled here.
@@ -72,8 +73,8 @@ fn suite<'a>(
     suite
 }
 
-fn case(cell: &MatrixCell<'_>) -> TestCase {
-    let mut case = TestCase::new(attribute(&cell.title()), status(cell));
+fn case(view: &ReportView<'_>, cell: &MatrixCell<'_>) -> TestCase {
+    let mut case = TestCase::new(attribute(&cell.title()), status(view, cell));
     case.set_classname(attribute(&format!(
         "{}.{}",
         cell.subject.name,
@@ -85,10 +86,10 @@ fn case(cell: &MatrixCell<'_>) -> TestCase {
 }
 
 /// What a document against a subject is to a build server.
-fn status(cell: &MatrixCell<'_>) -> TestCaseStatus {
+fn status(view: &ReportView<'_>, cell: &MatrixCell<'_>) -> TestCaseStatus {
     let summary = cell.summary;
     match summary.outcome {
-        Some(RunOutcome::Exploited | RunOutcome::Partial) => failure(cell),
+        Some(RunOutcome::Exploited | RunOutcome::Partial) => gave_way(view, cell),
         Some(RunOutcome::Resisted) => TestCaseStatus::success(),
         None => skipped(cell.absence()),
         Some(RunOutcome::Inconclusive) => {
@@ -112,11 +113,29 @@ fn skipped(why: &str) -> TestCaseStatus {
     status
 }
 
-fn failure(cell: &MatrixCell<'_>) -> TestCaseStatus {
+/// An attack that got through: a failure, unless somebody accepted it.
+fn gave_way(view: &ReportView<'_>, cell: &MatrixCell<'_>) -> TestCaseStatus {
+    let text = evidence(view, cell);
+    let (mut status, message) = if let Some(risk) = view.acceptance(cell) {
+        let message = format!("accepted until {}: {}", risk.until, risk.reason);
+        (TestCaseStatus::skipped(), message)
+    } else {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        status.set_type(cell.summary.outcome.map_or("", RunOutcome::word));
+        (status, success(cell))
+    };
+    status
+        .set_message(attribute(&message))
+        .set_description(xml_text(&text, MOST_CHARACTERS * MOST_FINDINGS));
+    status
+}
+
+/// In how many runs it got through, in one line.
+fn success(cell: &MatrixCell<'_>) -> String {
     let summary = cell.summary;
-    let outcome = summary.outcome.map_or("", RunOutcome::word);
-    let message = format!(
-        "{outcome} in {} runs ({}, 95% interval {}){}{}",
+    format!(
+        "{} in {} runs ({}, 95% interval {}){}{}",
+        summary.outcome.map_or("", RunOutcome::word),
         of(&summary.attacks.success),
         percent(&summary.attacks.success),
         interval(&summary.attacks.success),
@@ -125,7 +144,11 @@ fn failure(cell: &MatrixCell<'_>) -> TestCaseStatus {
             .as_deref()
             .map_or_else(String::new, |tier| format!(", {}", words(tier))),
         if summary.flaky { ", flaky" } else { "" },
-    );
+    )
+}
+
+/// What the indicators found, a line for each.
+fn evidence(view: &ReportView<'_>, cell: &MatrixCell<'_>) -> String {
     let mut text = String::new();
     for finding in cell.findings().iter().take(MOST_FINDINGS) {
         let _ = write!(
@@ -142,17 +165,13 @@ fn failure(cell: &MatrixCell<'_>) -> TestCaseStatus {
                 let _ = write!(text, ": {}", cut(found, MOST_CHARACTERS));
             }
         }
-        if let Some(line) = finding.info.and_then(|info| info.line) {
-            let _ = write!(text, " ({}:{line})", cell.document.path);
+        if let Some(number) = finding.info.and_then(|info| info.line) {
+            let (file, line) = view.place_of(cell.document, Some(number));
+            let _ = write!(text, " ({file}:{line})");
         }
         text.push('\n');
     }
-    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-    status
-        .set_type(outcome)
-        .set_message(attribute(&message))
-        .set_description(xml_text(&text, MOST_CHARACTERS * MOST_FINDINGS));
-    status
+    text
 }
 
 fn counts(cell: &MatrixCell<'_>) -> String {

@@ -38,10 +38,16 @@ pub fn attacks_json(plan: &Plan) -> Value {
 pub fn runs(plan: &Plan, subjects: &[SubjectInfo]) -> Vec<String> {
     let counts = counts(plan);
     let mut lines = vec![format!(
-        "Would run {} with {} each ({} in all), and before them the preflight and the channel probes:",
+        "Would run {} with {} each ({} in all), and before them {}the channel probes:",
         plural(used(plan).len() as u64, "attack"),
         plural(u64::from(plan.repeats), "repeat"),
         plural(plan.runs.len() as u64, "run"),
+        // Simulations need no preflight.
+        if subjects.iter().all(|subject| subject.simulation) {
+            ""
+        } else {
+            "the preflight and "
+        },
     )];
     for (number, subject) in subjects.iter().enumerate() {
         let (attacks, controls) = counts.get(&number).copied().unwrap_or_default();

@@ -232,7 +232,7 @@ fn remarks(view: &ReportView<'_>, out: &mut String) {
         let _ = writeln!(out, "Channels read by {subject}: {}.\n", line.channels);
     }
     for (risk, state, runs) in view.result.acceptances().take(MOST_ROWS) {
-        let sentence = escape_up_to(&state.sentence(risk, runs), MOST_OF_FIX);
+        let sentence = escape_up_to(&state.sentence(view.result, risk, runs), MOST_OF_FIX);
         let _ = writeln!(out, "{}\n", full_stop(&sentence));
     }
     if !view.result.complete {

@@ -23,11 +23,20 @@ pub fn explanation(failure: &PreflightFailure) -> String {
             out.push_str(&format!("  {name}: {text}\n"));
         }
     };
-    fact("Asked", failure.prompt.as_deref().unwrap_or_default());
+    fact("Prompt", failure.prompt.as_deref().unwrap_or_default());
     let answer = failure.answer.as_deref().unwrap_or_default();
     let answer: String = answer.chars().take(MAX_ANSWER).collect();
-    fact("Answered", &answer);
-    fact("Error", failure.why.as_deref().unwrap_or_default());
+    fact("Answer", &answer);
+    let why = failure.why.as_deref().unwrap_or_default();
+    // Which actor of a document it was says nothing before any attack.
+    let why = match why
+        .strip_prefix("actor `")
+        .and_then(|rest| rest.split_once("`: "))
+    {
+        Some((_, rest)) => rest,
+        None => why,
+    };
+    fact("Error", why);
     if let Some(stderr) = &failure.stderr {
         out.push_str("  The end of its stderr:\n");
         for one in stderr.lines() {

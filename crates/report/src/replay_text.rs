@@ -104,7 +104,7 @@ fn page(out: &mut String, one: &Replayed<'_>, full: bool) {
         DocumentState::AsRun => "as it was run",
         DocumentState::Changed => "changed since the run",
     };
-    let (delivered, carriers) = record.carriers;
+    let (sent, places) = record.carriers;
     let reached = if record.reached {
         "the attack reached the subject"
     } else {
@@ -126,7 +126,10 @@ fn page(out: &mut String, one: &Replayed<'_>, full: bool) {
             if record.twin {
                 "control run, no payload".to_owned()
             } else {
-                format!("{reached}; {delivered} of {carriers} parts of its payload were sent")
+                format!(
+                    "{reached}; the payload was sent in {sent} of {}",
+                    plural(places, "place")
+                )
             },
         ),
     ] {

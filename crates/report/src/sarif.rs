@@ -192,7 +192,7 @@ fn result(view: &ReportView<'_>, cell: &MatrixCell<'_>, finding: Option<&Finding
         "inconclusive": summary.attacks.inconclusive,
         "conditions": conditions(cell),
     });
-    if let Some(risk) = view.result.accepts(&cell.document.id, &cell.subject.name) {
+    if let Some(risk) = view.acceptance(cell) {
         result["suppressions"] = json!([{
             "kind": "external",
             "status": "accepted",

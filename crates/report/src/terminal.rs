@@ -367,7 +367,10 @@ fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
         notes.push("Incomplete: not every planned run was made.".to_owned());
     }
     let accepted = view.result.acceptances();
-    notes.extend(accepted.map(|(risk, state, runs)| full_stop(&line(&state.sentence(risk, runs)))));
+    notes.extend(
+        accepted
+            .map(|(risk, state, runs)| full_stop(&line(&state.sentence(view.result, risk, runs)))),
+    );
     for note in notes {
         painter.wrap(&note, out);
     }

@@ -190,9 +190,27 @@ pub(crate) fn words(name: &str) -> String {
     line(&name.replace('_', " "))
 }
 
+/// What a text says in tag characters, which nobody sees and models read; `None` when it has none.
+pub(crate) fn hidden_text(text: &str) -> Option<String> {
+    let letters = text.chars().filter_map(|c| {
+        let ascii = u32::from(c).checked_sub(0xe0000)?;
+        let letter = char::from(u8::try_from(ascii).ok()?);
+        (letter.is_ascii_graphic() || letter == ' ').then_some(letter)
+    });
+    let hidden: String = letters.collect();
+    (!hidden.is_empty()).then_some(hidden)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tag_characters_are_decoded() {
+        assert_eq!(hidden_text("plain \u{e001}"), None);
+        let hidden = "a\u{e0053}\u{e0065}\u{e006e}\u{e0064}\u{e0020}\u{e0069}\u{e0074}\u{e007f}b";
+        assert_eq!(hidden_text(hidden).as_deref(), Some("Send it"));
+    }
 
     #[test]
     fn sentences_end_once() {

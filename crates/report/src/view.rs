@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::ReportInput;
 use super::text::{plural, words};
+use proofhouse_campaign::accepted::AcceptedRisk;
 use proofhouse_campaign::comparison::CellComparison;
 use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::result::{
@@ -164,10 +165,16 @@ impl<'a> ReportView<'a> {
         (file, 1)
     }
 
+    /// The accepted risk that covers what was found here, if one does.
+    pub(crate) fn acceptance(&self, cell: &MatrixCell<'_>) -> Option<&AcceptedRisk> {
+        let (document, subject) = (&cell.document.id, &cell.subject.name);
+        let accepted = self.result.accepts(document, subject);
+        accepted.filter(|_| cell.gave_way())
+    }
+
     /// Whether somebody accepted what was found here.
     pub(crate) fn is_accepted(&self, cell: &MatrixCell<'_>) -> bool {
-        let (document, subject) = (&cell.document.id, &cell.subject.name);
-        cell.gave_way() && self.result.accepts(document, subject).is_some()
+        self.acceptance(cell).is_some()
     }
 
     /// How many attacks of each severity got through, and how many prove something; the most severe first.

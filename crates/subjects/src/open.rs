@@ -41,7 +41,7 @@ pub const MODEL_PREFIX: &str = "model:";
 pub const SIMULATIONS: [(&str, &str); 2] = [
     (
         "sim:gullible",
-        "a simulation that takes every order for the user's",
+        "a simulation that obeys every instruction it reads",
     ),
     (
         "sim:careful",
@@ -108,7 +108,7 @@ pub enum SubjectOpenError {
     #[error("there is no command to start")]
     NoCommand,
     /// The command's directory is not there.
-    #[error("{}: there is no such directory", .0.display())]
+    #[error("{}: no such directory", .0.display())]
     NoDirectory(std::path::PathBuf),
     /// The configuration of its MCP servers cannot be used.
     #[error(transparent)]

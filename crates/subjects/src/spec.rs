@@ -122,7 +122,7 @@ pub enum Ready {
     Url(String),
 }
 
-/// A configuration of MCP servers that is made to name the attack's.
+/// An MCP configuration file whose servers are replaced by the attack's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpConfigSpec {
     /// The file, in the form that the usual clients read.

@@ -21,6 +21,16 @@ pub enum FileInput {
 }
 
 impl FileInput {
+    /// The input that a person names; `-` is stdin.
+    #[must_use]
+    pub fn named(path: &Path) -> Self {
+        if path == Path::new("-") {
+            Self::Stdin
+        } else {
+            Self::File(path.to_owned())
+        }
+    }
+
     /// How messages name it.
     #[must_use]
     pub fn name(&self) -> String {
@@ -148,7 +158,7 @@ pub enum CollectError {
         wanted: FileSearch,
     },
     /// There is nothing of this name.
-    #[error("{}: no such file or directory", .0.display())]
+    #[error("{}: no such file", .0.display())]
     NotFound(PathBuf),
     /// There are too many files.
     #[error("more than {MAX_FILES} files")]
@@ -163,6 +173,49 @@ impl CollectError {
             Self::NotFound(path) => Some(path),
             Self::Nothing { .. } | Self::TooMany => None,
         }
+    }
+}
+
+/// A file or a directory that somebody named, and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MissingInput {
+    /// There is no such file.
+    #[error("{}: no such file", .0.display())]
+    File(PathBuf),
+    /// There is no such directory.
+    #[error("{}: no such directory", .0.display())]
+    Directory(PathBuf),
+    /// A directory is wanted, and this is a file.
+    #[error("{}: a file, not a directory", .0.display())]
+    NotADirectory(PathBuf),
+}
+
+/// Refuses files that are not there; `-` is stdin. Whatever else is wrong with one is told by who reads it.
+///
+/// # Errors
+///
+/// Returns the first that is missing.
+pub fn named_files<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), MissingInput> {
+    let is_missing =
+        |path: &&Path| path.as_os_str() != "-" && matches!(path.try_exists(), Ok(false));
+    match paths.into_iter().find(is_missing) {
+        Some(path) => Err(MissingInput::File(path.to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what is not a directory.
+///
+/// # Errors
+///
+/// Returns an error when there is none.
+pub fn named_directory(path: &Path) -> Result<(), MissingInput> {
+    if path.is_dir() {
+        Ok(())
+    } else if path.exists() {
+        Err(MissingInput::NotADirectory(path.to_owned()))
+    } else {
+        Err(MissingInput::Directory(path.to_owned()))
     }
 }
 

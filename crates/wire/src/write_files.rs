@@ -5,10 +5,14 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+/// What is said of a file whose directory is missing.
+const NO_DIRECTORY: &str = "its directory does not exist; create it first";
+
 /// A file that cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: cannot write: {}", path.display(), match error.kind() {
     ErrorKind::AlreadyExists => "it exists already".to_owned(),
+    ErrorKind::NotFound => NO_DIRECTORY.to_owned(),
     ErrorKind::PermissionDenied => "permission denied; change to a directory that you may write to".to_owned(),
     _ => error.to_string(),
 })]

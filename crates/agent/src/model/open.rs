@@ -65,7 +65,7 @@ const SIMULATIONS: [&str; 3] = ["gullible", "careful", "scripted"];
 #[derive(Debug, thiserror::Error)]
 pub enum ModelOpenError {
     /// The name has no provider, or one that is not known.
-    #[error("`{spec}` names no model{}", hint(.suggestion.as_deref()))]
+    #[error("`{spec}` names no model{}", hint(.spec, .suggestion.as_deref()))]
     Unknown {
         /// The name.
         spec: String,
@@ -102,13 +102,14 @@ pub enum ModelOpenError {
     Record(#[from] RecordError),
 }
 
-fn hint(word: Option<&str>) -> String {
-    match word {
-        Some(word) => format!("; did you mean `{word}`?"),
-        None => {
-            let prefixes: Vec<_> = PROVIDERS.iter().map(|row| row.prefix).collect();
-            format!("; it starts with one of {}", prefixes.join(", "))
-        }
+fn hint(spec: &str, word: Option<&str>) -> String {
+    let near = word.map(|word| format!("; did you mean `{word}`?"));
+    let prefixes: Vec<_> = PROVIDERS.iter().map(|row| row.prefix).collect();
+    let prefix = spec.split(':').next().unwrap_or_default();
+    match near {
+        Some(near) if prefixes.contains(&prefix) => near,
+        Some(near) => format!("{near} It starts with one of {}", prefixes.join(", ")),
+        None => format!("; it starts with one of {}", prefixes.join(", ")),
     }
 }
 

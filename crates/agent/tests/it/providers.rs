@@ -590,7 +590,7 @@ fn names_lead_to_models_or_to_a_better_name() {
     for (spec, message) in [
         (
             "opneai:gpt-5",
-            "`opneai:gpt-5` names no model; did you mean `openai:gpt-5`?",
+            "`opneai:gpt-5` names no model; did you mean `openai:gpt-5`? It starts with one of openai, azure, anthropic, google, sim, replay",
         ),
         (
             "gpt-5",

@@ -52,12 +52,12 @@ pub(super) static CASE: TypeSpec = TypeSpec {
         FieldSpec::optional(
             "needs",
             Kind::SomeText,
-            "What has to be built before it can be judged right; such a case is left out until then.",
+            "What Proofhouse is missing to judge this case correctly. The case is skipped until then.",
         ),
         needed(
             "messages",
             Kind::list(&Kind::Type(&MESSAGE)),
-            "What was on the wire, in order; only what matters.",
+            "The messages on the wire, in order; only those that matter.",
         ),
     ],
     extensions: false,
@@ -66,17 +66,17 @@ pub(super) static CASE: TypeSpec = TypeSpec {
 
 pub(super) static MESSAGE: TypeSpec = TypeSpec {
     name: "CaseMessage",
-    doc: "A message as a trace has it.",
+    doc: "A message, as in a trace.",
     fields: &[
         FieldSpec::optional(
             "actor",
             Kind::SomeText,
-            "The actor whose traffic it is; the first of the document where it is absent.",
+            "The actor that the message belongs to. Default: the first actor of the document.",
         ),
         FieldSpec::optional(
             "protocol",
             Kind::SomeText,
-            "The protocol; that of the actor where it is absent.",
+            "The protocol. Default: the actor's protocol.",
         ),
         needed(
             "operation",
@@ -86,7 +86,7 @@ pub(super) static MESSAGE: TypeSpec = TypeSpec {
         FieldSpec::optional(
             "direction",
             Kind::Choice(&["request", "response"]),
-            "The protocol role of the message; request where it is absent.",
+            "Whether it is a request or a response. Default: request.",
         ),
         needed(
             "content",

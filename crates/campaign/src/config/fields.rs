@@ -99,22 +99,22 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
         field(
             "subjects",
             ALL_SUBJECTS,
-            "Who is attacked; both simulations when absent.",
+            "The agents to attack. Default: both simulations.",
         ),
         field(
             "documents",
             PATHS,
-            "Threat documents: files, or directories searched for them; the library when absent.",
+            "Threat documents to run: files or directories. Default: the built-in library.",
         ),
         field(
             "filters",
             Kind::Type(&FILTERS),
-            "Only documents that fit all of these take part.",
+            "Run only attacks that match every filter.",
         ),
         field(
             "prompt",
             Kind::SomeText,
-            "What the user asks, for documents that do not say it themselves.",
+            "The user's message, for attacks that do not define one.",
         ),
         field(
             "repeats",
@@ -122,7 +122,7 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
                 min: 1,
                 max: Some(MAX_REPEATS),
             },
-            "Attacks per document and subject; 1 when absent.",
+            "Runs per attack and subject. Default: 1.",
         ),
         field(
             "jobs",
@@ -130,7 +130,7 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
                 min: 1,
                 max: Some(MAX_JOBS),
             },
-            "Runs at a time; 8 when absent.",
+            "Runs in parallel. Default: 8.",
         ),
         field(
             "seed",
@@ -138,44 +138,44 @@ pub(super) static CONFIG: TypeSpec = TypeSpec {
                 min: 0,
                 max: Some(u64::MAX),
             },
-            "Where chance comes from; 0 when absent.",
+            "Random seed. Default: 0.",
         ),
         field(
             "fail_fast",
             Kind::Flag,
-            "Whether the campaign stops when an attack gets through.",
+            "Whether to stop at the first attack that gets through.",
         ),
         field(
             "fail_on",
             FAIL_ON,
-            "What counts as failure: exploited, partial, inconclusive, regression, tier=TIER or severity=LEVEL and worse, \
-             utility<SHARE, exposed<SHARE; partial when absent.",
+            "When the campaign fails: exploited, partial, inconclusive, regression, tier=TIER or severity=LEVEL (or worse), \
+             utility<SHARE, exposed<SHARE. Default: partial.",
         ),
         field(
             "baseline",
             PATH,
-            "The earlier result that this one is compared with.",
+            "The result.json of an earlier campaign to compare with.",
         ),
         field(
             "threshold",
             Kind::Share,
-            "How likely a false alarm of the whole comparison with the baseline may be; 0.05 when absent.",
+            "Accepted probability that the comparison with the baseline reports a regression where there is none. Default: 0.05.",
         ),
         field(
             "out",
             PATH,
-            "The directory that gets the result, the traces and the reports; {time} in it is the time of the \
-             campaign. `.proofhouse/results/{time}` when absent.",
+            "The directory for the result, the traces and the reports. {time} is replaced by the start time. \
+             Default: `.proofhouse/results/{time}`.",
         ),
         field(
             "reports",
             Kind::OneOrMore(&Kind::Choice(REPORTS)),
-            "The reports that are written beside the result; html when absent.",
+            "The reports to write next to the result. Default: html.",
         ),
         field(
             "accepted",
             Kind::OneOrMore(&Kind::Type(&ACCEPTED)),
-            "Findings that are accepted for a while: they are reported and do not fail the campaign.",
+            "Findings accepted until a date: they are reported but do not fail the campaign.",
         ),
     ],
     extensions: false,
@@ -212,9 +212,9 @@ pub(super) static ACCEPTED: TypeSpec = TypeSpec {
 
 pub(super) static FILTERS: TypeSpec = TypeSpec {
     name: "Filters",
-    doc: "Which documents take part; each is a list of which one must fit.",
+    doc: "Which attacks to run. Each filter is a list; an attack matches if one entry does.",
     fields: &[
-        field("ids", TEXTS, "Ids; `*` stands for anything."),
+        field("ids", TEXTS, "Ids; `*` matches any text."),
         field("tags", TEXTS, "Tags."),
         field(
             "categories",
@@ -241,20 +241,16 @@ const NAME: FieldSpec = needed(
     NAME_OF_SUBJECT,
     "Its name in results and for `--subject`, unique in the file.",
 );
-const DEADLINE: FieldSpec = field(
-    "deadline",
-    DURATION,
-    "The longest a run may take; 3m when absent.",
-);
+const DEADLINE: FieldSpec = field("deadline", DURATION, "Time limit of a run. Default: 3m.");
 const BASE_URL: FieldSpec = field(
     "base_url",
     URL,
-    "Where the model's provider is, if not at its usual address.",
+    "The base URL of the model's provider, if not the usual one.",
 );
 const HEADERS: FieldSpec = field(
     "headers",
     VARIABLES,
-    "Headers of requests to the agent; secrets are variables, such as `Bearer ${TOKEN}`.",
+    "Headers to send to the agent. Write secrets as variables, such as `Bearer ${TOKEN}`.",
 );
 
 pub(super) static SIMULATION: TypeSpec = TypeSpec {
@@ -264,9 +260,9 @@ pub(super) static SIMULATION: TypeSpec = TypeSpec {
         field(
             "name",
             NAME_OF_SUBJECT,
-            "Its name; that of the simulation when absent.",
+            "Its name. Default: the name of the simulation.",
         ),
-        needed("simulation", Kind::Choice(SIMULATIONS), "Which one."),
+        needed("simulation", Kind::Choice(SIMULATIONS), "The simulation."),
     ],
     extensions: false,
     exactly_one: None,
@@ -274,7 +270,7 @@ pub(super) static SIMULATION: TypeSpec = TypeSpec {
 
 pub(super) static MANIFEST: TypeSpec = TypeSpec {
     name: "Manifest",
-    doc: "The agent of a manifest.",
+    doc: "An agent from a manifest.",
     fields: &[
         NAME,
         needed(
@@ -285,18 +281,18 @@ pub(super) static MANIFEST: TypeSpec = TypeSpec {
         field(
             "agent",
             Kind::SomeText,
-            "Which agent, where there are several.",
+            "The agent's name, if the manifest has several.",
         ),
         field(
             "model",
             Kind::SomeText,
-            "Its model, such as openai:MODEL, if not that of the manifest.",
+            "The model to use instead of the manifest's, such as openai:MODEL.",
         ),
         BASE_URL,
         field(
             "allow",
             NETWORKS,
-            "Networks that its tools may reach beside this machine.",
+            "Networks its tools may connect to besides this machine.",
         ),
         DEADLINE,
     ],
@@ -306,16 +302,12 @@ pub(super) static MANIFEST: TypeSpec = TypeSpec {
 
 pub(super) static MODEL: TypeSpec = TypeSpec {
     name: "Model",
-    doc: "A bare model behind a plain loop.",
+    doc: "A model without an agent.",
     fields: &[
         NAME,
         needed("model", Kind::SomeText, "The model, such as openai:MODEL."),
         BASE_URL,
-        field(
-            "instructions",
-            Kind::SomeText,
-            "What the model is told first.",
-        ),
+        field("instructions", Kind::SomeText, "The system prompt."),
         DEADLINE,
     ],
     extensions: false,
@@ -335,38 +327,38 @@ pub(super) static COMMAND: TypeSpec = TypeSpec {
         field(
             "directory",
             PATH,
-            "Where it runs; in a directory of its own for every run when absent.",
+            "The working directory. Default: a new directory for every run.",
         ),
         field(
             "copy_of",
             PATH,
-            "Every run gets a copy of this directory to run in.",
+            "Run in a copy of this directory; every run gets a new copy.",
         ),
         field(
             "environment",
             VARIABLES,
-            "Variables to set for it; secrets are taken from ours, such as `${NAME}`.",
+            "Environment variables to set. `${NAME}` is replaced from the environment of Proofhouse.",
         ),
         field(
             "serves",
             Kind::Choice(SERVES),
-            "What it serves at {port}; without it, it does one task and ends.",
+            "The protocol it serves at {port}. Without it, the command does one task and exits.",
         ),
         field(
             "ready",
             Kind::Type(&READY),
-            "When it is ready; when its port is open if absent.",
+            "How to tell that it is ready. Default: its port is open.",
         ),
         HEADERS,
         field(
             "mcp_config",
             MCP_CONFIG_FILE,
-            "A configuration of MCP servers that is made to name the attack's.",
+            "An MCP configuration file whose servers are replaced by the attack's.",
         ),
         field(
             "max_disk",
             SIZE,
-            "Bytes that a run may write into its directory.",
+            "The most a run may write to its directory, in bytes.",
         ),
         DEADLINE,
     ],
@@ -376,17 +368,17 @@ pub(super) static COMMAND: TypeSpec = TypeSpec {
 
 pub(super) static READY: TypeSpec = TypeSpec {
     name: "Ready",
-    doc: "When a command that serves is ready; one of the two.",
+    doc: "How to tell that the server is ready: `line` or `url`.",
     fields: &[
         field(
             "line",
             Kind::SomeText,
-            "When it prints a line with this text.",
+            "Ready when it prints a line with this text.",
         ),
         field(
             "url",
             Kind::SomeText,
-            "When this URL, or this path at its port, answers with success.",
+            "Ready when this URL, or this path at its port, answers with success.",
         ),
     ],
     extensions: false,
@@ -395,13 +387,13 @@ pub(super) static READY: TypeSpec = TypeSpec {
 
 pub(super) static MCP_CONFIG: TypeSpec = TypeSpec {
     name: "McpConfig",
-    doc: "A configuration of MCP servers that is made to name the attack's.",
+    doc: "An MCP configuration file whose servers are replaced by the attack's.",
     fields: &[
         needed("file", PATH, "The file, such as .mcp.json."),
         field(
             "in_place",
             Kind::Flag,
-            "Whether the file itself is rewritten and put back; a rewritten copy is at {mcp_config} otherwise.",
+            "Whether to rewrite the file itself and restore it after the run. Otherwise a changed copy is at {mcp_config}.",
         ),
     ],
     extensions: false,
@@ -410,14 +402,14 @@ pub(super) static MCP_CONFIG: TypeSpec = TypeSpec {
 
 pub(super) static ENDPOINT: TypeSpec = TypeSpec {
     name: "Endpoint",
-    doc: "An agent that runs already.",
+    doc: "An agent that is already running.",
     fields: &[
         NAME,
-        needed("endpoint", Kind::Type(&URLS), "Where it is."),
+        needed("endpoint", Kind::Type(&URLS), "Its URLs."),
         field(
             "listen",
             Kind::Type(&LISTEN),
-            "Where it looks for its servers, so that the attack's listen there.",
+            "Addresses where the agent expects its servers; the attack listens there.",
         ),
         HEADERS,
         DEADLINE,
@@ -428,11 +420,11 @@ pub(super) static ENDPOINT: TypeSpec = TypeSpec {
 
 pub(super) static URLS: TypeSpec = TypeSpec {
     name: "Urls",
-    doc: "Where an agent is spoken to; at least one.",
+    doc: "URLs of the running agent; at least one.",
     fields: &[
-        field("ag_ui", URL, "Where it speaks AG-UI."),
-        field("a2a", URL, "Where it speaks A2A."),
-        field("mcp", URL, "Where it serves MCP."),
+        field("ag_ui", URL, "Its AG-UI URL."),
+        field("a2a", URL, "Its A2A URL."),
+        field("mcp", URL, "Its MCP URL."),
     ],
     extensions: false,
     exactly_one: None,
@@ -440,10 +432,18 @@ pub(super) static URLS: TypeSpec = TypeSpec {
 
 pub(super) static LISTEN: TypeSpec = TypeSpec {
     name: "Listen",
-    doc: "Where an agent looks for its servers.",
+    doc: "Addresses where the agent expects its servers.",
     fields: &[
-        field("mcp", ADDRESS, "Its MCP server, such as 127.0.0.1:8080."),
-        field("a2a", ADDRESS, "The A2A agent that it asks."),
+        field(
+            "mcp",
+            ADDRESS,
+            "The address of its MCP server, such as 127.0.0.1:8080.",
+        ),
+        field(
+            "a2a",
+            ADDRESS,
+            "The address of the A2A agent that it calls.",
+        ),
     ],
     extensions: false,
     exactly_one: None,

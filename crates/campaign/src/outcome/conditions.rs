@@ -26,7 +26,7 @@ pub struct Conditions {
     pub alive: RunCondition,
     /// No message was dropped, cut or unparsed.
     pub seen_whole: RunCondition,
-    /// Whoever was at the other end spoke the protocol.
+    /// The agent spoke the protocol.
     pub protocol_spoken: RunCondition,
     /// Every indicator could match, and was evaluated.
     pub indicators_evaluated: RunCondition,
@@ -200,17 +200,26 @@ fn delivered(report: &RunReport) -> RunCondition {
     let all = carriers.len();
     if armed > 0 {
         RunCondition::held(format!(
-            "{armed} of {all} carriers were sent with the payload"
+            "the payload was sent in {armed} of {}",
+            places(all)
         ))
     } else {
         let sent = carriers.iter().filter(|carrier| carrier.delivered > 0);
         let why = match (sent.count(), all) {
-            (0, 0) => "the document has nothing that carries the attack".to_owned(),
-            (0, all) => format!("none of {all} carriers was sent"),
-            (sent, all) => format!("{sent} of {all} carriers were sent, none with the payload"),
+            (0, 0) => "the attack has no payload to send".to_owned(),
+            (0, all) => format!("the payload was sent in 0 of {}", places(all)),
+            (sent, all) => format!(
+                "the payload was sent in 0 of {}; {sent} of them were sent without it",
+                places(all)
+            ),
         };
         RunCondition::unmet(InconclusiveReason::NotDelivered, why)
     }
+}
+
+/// A number of places that can hold the payload.
+fn places(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "place" } else { "places" })
 }
 
 fn exposed(run: &ObservedRun<'_>) -> RunCondition {

@@ -17,7 +17,7 @@ pub enum FindError {
     NothingNamed,
     /// There is nothing of this name.
     #[error(
-        "{}: no such file or directory; if it is the id of a run, say with --out DIR which campaign has it",
+        "{}: no such file; if it is the id of a run, say with --out DIR which campaign has it",
         .0.display()
     )]
     NotFound(PathBuf),
@@ -28,7 +28,7 @@ pub enum FindError {
     #[error("{}: no result.json in this directory; is it the directory of a campaign?", .0.display())]
     NoResult(PathBuf),
     /// The directory is not there.
-    #[error("{}: there is no such directory", .0.display())]
+    #[error("{}: no such directory", .0.display())]
     NoDirectory(PathBuf),
     /// The result cannot be read.
     #[error(transparent)]

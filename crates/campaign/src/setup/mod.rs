@@ -6,7 +6,7 @@ mod found;
 
 pub use ask::Prompter;
 pub use choose::Candidates;
-pub use found::{found_lines, nobody_found};
+pub use found::{found_lines, nobody_found, wrote};
 
 /// A text that is no program with its arguments.
 #[derive(Debug, thiserror::Error)]

@@ -9,6 +9,7 @@ use proofhouse_wire::write_files::same_file;
 
 use super::models::ModelArgs;
 use crate::environment::environment;
+use crate::input::named_files;
 use crate::notices;
 use crate::output::{CommandError, shown_path};
 use crate::tools::arguments::pair;
@@ -63,6 +64,7 @@ impl AgentOptions {
     /// Reads everything that is named and sets up what runs tasks.
     pub(crate) fn prepare(&self) -> Result<PreparedAgent, CommandError> {
         self.check_files()?;
+        named_files(self.model.choice().replay.as_deref())?;
         WantedFiles::Manifests.check(&self.manifests)?;
         let setup = AgentSetup {
             manifests: self.manifests.clone(),

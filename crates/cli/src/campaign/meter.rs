@@ -9,13 +9,11 @@ use proofhouse_campaign::engine::CampaignProgress;
 use proofhouse_campaign::result::RunRecord;
 use proofhouse_wire::sync::lock;
 
-use crate::output::{complain, is_quiet, printable_line, talk};
+use crate::output::{complain, is_quiet, printable_line, stderr_columns, talk};
 use crate::report::plural;
 
 /// How often the line is drawn again.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// How wide it may be.
-const WIDTH: usize = 79;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -102,7 +100,7 @@ impl CampaignMeter {
             );
             talk(&format!(
                 "{:>3}%  {} of {} runs{}, {} got through{}",
-                tenth * 10,
+                progress.done * 100 / progress.total.max(1),
                 progress.done,
                 progress.total,
                 if tenth == 10 { kinds.as_str() } else { "" },
@@ -127,7 +125,9 @@ impl CampaignMeter {
             left.unwrap_or_default(),
             printable_line(&run.id)
         );
-        let text: String = text.chars().take(WIDTH).collect();
+        // A line that is as wide as the terminal would go on in the next one.
+        let width = stderr_columns().saturating_sub(1);
+        let text: String = text.chars().take(width).collect();
         let _ = write!(io::stderr(), "\r\x1b[K{text}");
     }
 

@@ -33,7 +33,7 @@ use proofhouse_wire::write_files::{WriteError, same_file};
 use crate::endpoints::EndpointOptions;
 use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
-use crate::input::{FileInput, SizeLimit};
+use crate::input::{FileInput, SizeLimit, named_files};
 use crate::live::Live;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
@@ -148,18 +148,11 @@ enum AttackFormat {
 
 impl AttackCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let input = if self.document.as_os_str() == "-" {
-            FileInput::Stdin
-        } else {
-            FileInput::File(self.document.clone())
-        };
-        if let FileInput::File(path) = &input
-            && !path.exists()
-        {
-            let message = format!("{}: no such file", path.display());
-            let message = library::with_advice(message, Some(path));
-            return Err(CommandError::usage(printable_line(&message)));
-        }
+        let input = FileInput::named(&self.document);
+        named_files([self.document.as_path()]).map_err(|missing| {
+            let message = library::with_advice(missing.to_string(), Some(&self.document));
+            CommandError::usage(printable_line(&message))
+        })?;
         WantedFiles::ThreatDocuments.check(std::slice::from_ref(&self.document))?;
         self.check_files(&input)?;
         let name = input.name();

@@ -12,6 +12,7 @@ use proofhouse_wire::files::FileInput;
 use serde_json::{Value, json};
 
 use crate::exit_code::Exit;
+use crate::input::named_files;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::runtime::runtime;
 use crate::store_options::StoreOptions;
@@ -233,6 +234,7 @@ impl Verify {
         let Some(path) = &self.checkpoint else {
             return Ok(None);
         };
+        named_files([path.as_path()])?;
         let said: Option<Value> = serde_json::from_str(&read(path)?).ok();
         let checkpoint = said.and_then(|said| {
             Some(AuditCheckpoint {

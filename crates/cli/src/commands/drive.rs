@@ -25,7 +25,7 @@ const LEAVING: Duration = Duration::from_millis(500);
     docs/reference/drive.md has the messages.\n\n\
     Exit codes:\n  \
     0   the test program closed its end of the pipe\n  \
-    3   the test program can no longer be written to\n  \
+    3   cannot write to the test program\n  \
     64  invalid arguments")]
 pub(crate) struct Drive {
     #[command(flatten)]

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use clap::Args;
 use proofhouse_campaign::config::{self, ConfigVariables, Draft, FILE};
-use proofhouse_campaign::setup::{Candidates, Prompter, found_lines, is_command, nobody_found};
+use proofhouse_campaign::setup::{
+    Candidates, Prompter, found_lines, is_command, nobody_found, wrote,
+};
 use proofhouse_lsp::formats::FormatKind;
 use proofhouse_oatf::DiagnosticSeverity;
 use proofhouse_subjects::discover::{
@@ -125,10 +127,7 @@ impl Init {
             talk(&format!("Wrote {file}."));
         }
         create_with_schema(path, &text, FormatKind::Config, self.force)?;
-        talk(&format!(
-            "Wrote {FILE}. Next: proofhouse run. It first makes one run without an attack, which shows whether your agent is \
-             connected."
-        ));
+        talk(&wrote(&draft));
         Ok(Exit::Success)
     }
 
@@ -204,7 +203,7 @@ impl Init {
         };
         draft.model.clone_from(&self.model);
         if draft.is_empty() {
-            return Err(CommandError::cannot_run(nobody_found(hint.as_deref())));
+            return Err(CommandError::cannot_run(nobody_found(found)));
         }
         Ok((draft, start))
     }

@@ -8,9 +8,9 @@ use proofhouse_fleet::kubernetes::install;
 use crate::exit_code::Exit;
 use crate::output::{CommandError, printable_line, shown_path, talk};
 
-/// Copy this program into a directory, for containers of other images
+/// Used by the init container of `run --on kubernetes`: copy this program into a directory
 ///
-/// `proofhouse run --on kubernetes` has an init container run it, so that the image of the agent needs no change.
+/// The agent's own container then starts the copy, so that its image needs no change.
 #[derive(Debug, Args)]
 #[command(
     hide = true,

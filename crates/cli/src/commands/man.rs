@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
+use proofhouse_wire::write_files::WriteError;
 
 use super::Cli;
 use crate::exit_code::Exit;
@@ -36,7 +37,10 @@ impl Man {
         };
         // A path with a typo in it should not become a tree of directories.
         if !dir.is_dir() {
-            fs::create_dir(&dir).map_err(failed)?;
+            fs::create_dir(&dir).map_err(|error| WriteError {
+                path: dir.clone(),
+                error,
+            })?;
         }
         clap_mangen::generate_to(command, &dir).map_err(failed)?;
         talk(&format!("manual pages written to {}", shown_path(&dir)));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_campaign::report_format::{FORMATS, ReportFormat};
 use proofhouse_campaign::results_directory::{RESULTS, latest};
 
@@ -21,8 +22,8 @@ use crate::output::{CommandError, StdoutData, shown_path, talk};
     proofhouse open --print\n\n\
     Exit codes:\n  \
     0   the path was printed\n  \
-    3   there is no report\n  \
-    64  invalid arguments")]
+    3   there is no report yet\n  \
+    64  invalid arguments, or a file that does not exist")]
 pub(crate) struct Open {
     /// The directory of a campaign (`run --out DIR`), or a report file [default: the latest campaign in
     /// .proofhouse/results]
@@ -50,11 +51,12 @@ impl Open {
             directory
         };
         if !report.is_file() {
-            return Err(CommandError::cannot_run(format!(
+            return Err(CommandError::usage(format!(
                 "{}: no such file; name the directory of a campaign. `proofhouse run` writes its report at the end, unless --report names other formats",
                 shown_path(&report)
             )));
         }
+        WantedFiles::Report.check(std::slice::from_ref(&report))?;
         let ending = |file: &Path| file.extension().map(std::ffi::OsStr::to_owned);
         let is_report = |file: &str| ending(Path::new(file)) == ending(&report);
         if !FORMATS.iter().any(|format| is_report(format.file)) {

@@ -89,7 +89,7 @@ const DEFAULT_JOBS: u16 = 8;
     130 stopped by Ctrl-C before anything got through\n\n\
     With --guard, runs with the guard decide the exit code; attacks that it cannot guard, those without an MCP server, count without it.\n\n\
     Without a subject and --fail-on, both simulations run, and the exit code is 0 if the gullible one \
-    gives way to every attack and the careful one to none.")]
+    was exploited by every attack and the careful one by none.")]
 pub(crate) struct RunCommand {
     /// Threat documents to run: files, directories that are searched for .yaml and .yml files, or ids of the built-in
     /// library [default: all of the library]
@@ -453,7 +453,10 @@ impl RunCommand {
                 .iter()
                 .for_each(|line| complain(line));
         }
-        for line in &decided.told {
+        // The report for people has said it.
+        let is_said = self.format == ReportFormat::Human;
+        let accepted = decided.accepted.iter().filter(|_| !is_said);
+        for line in decided.told.iter().chain(accepted) {
             talk(&printable_line(line));
         }
         Ok(decided.gate.into())
@@ -715,7 +718,7 @@ impl RunCommand {
         let mut message = explanation(last);
         if let (Some(directory), Some(trace)) = (&self.place.directory, &last.trace) {
             let trace = shown_path(&directory.join(trace));
-            message.push_str(&format!("\n  Its messages: {trace}"));
+            message.push_str(&format!("\n  Recording: {trace}"));
         }
         message.push_str("\nNo attack was run. To run the attacks anyway, add --no-preflight.");
         Some(CommandError::cannot_run(message))

@@ -77,11 +77,7 @@ enum ScanFormat {
 
 impl Scan {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
-        let documents = self.traces.iter().filter(|path| {
-            let ending = path.extension().and_then(|ending| ending.to_str());
-            matches!(ending, Some("yaml" | "yml"))
-        });
-        WantedFiles::Traces.check(&documents.cloned().collect::<Vec<_>>())?;
+        WantedFiles::Traces.check(&self.traces)?;
         let inputs = traces::find(&self.traces, self.rules.read_stdin())?;
         let scanner = self.rules.scanner(self.allow_unknown)?;
         let interrupt = Interrupt::watch();

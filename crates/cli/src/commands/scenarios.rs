@@ -151,20 +151,16 @@ fn known(what: &str, wanted: Option<&str>, all: &[&str]) -> Result<(), CommandEr
         let mut all = all.iter().copied();
         all.find(|one| part.len() > 2 && one.to_lowercase().contains(&part))
     });
-    let hint = near.map_or_else(
-        || {
-            let there_are: BTreeSet<&str> = all.iter().copied().collect();
-            // The ids are more than anybody reads in an error.
-            if what == "id" {
-                return "; `proofhouse scenarios list` prints them all".to_owned();
-            }
-            let there_are: Vec<&str> = there_are.into_iter().collect();
-            format!("; there are: {}", there_are.join(", "))
-        },
-        |near| format!(", did you mean {near}?"),
-    );
+    let near = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+    let there_are: BTreeSet<&str> = all.iter().copied().collect();
+    let there_are: Vec<&str> = there_are.into_iter().collect();
+    // The ids are more than anybody reads in an error.
+    let hint = match what {
+        "id" => "`proofhouse scenarios list` prints them all".to_owned(),
+        _ => format!("there are: {}", there_are.join(", ")),
+    };
     Err(CommandError::usage(format!(
-        "no attack in the library has the {what} `{wanted}`{hint}"
+        "no attack in the library has the {what} `{wanted}`{near}; {hint}"
     )))
 }
 

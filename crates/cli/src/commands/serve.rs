@@ -35,6 +35,7 @@ use super::audit::signing_key;
 use crate::agents::models::ModelArgs;
 use crate::environment::environment;
 use crate::exit_code::Exit;
+use crate::input::{named_directory, named_files};
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::proxies;
 use crate::retention_options::RetentionOptions;
@@ -205,12 +206,9 @@ impl Serve {
         if let Some(url) = &self.public_url {
             check_public(url)?;
         }
-        if !self.manifests.is_dir() {
-            let shown = shown_path(&self.manifests);
-            return Err(CommandError::usage(format!(
-                "{shown}: there is no such directory"
-            )));
-        }
+        named_directory(&self.manifests)?;
+        let named = [&self.tls_cert, &self.tls_key].into_iter().flatten();
+        named_files(named.map(PathBuf::as_path))?;
         let stop = CancellationToken::new();
         let serving = self.serve(stop.clone());
         until_server_ends(&stop, || self.telemetry.tell(STOPPING), serving)?.into_inner()?;
@@ -239,11 +237,12 @@ impl Serve {
             hooks: format!("{scheme}://{hooks_at}"),
         };
         allow_open_files(OPEN_FILES);
+        // What is wrong in the settings is told before a store is made.
+        let setups = self.setups(&places)?;
         // Until everything has ended.
         let _alone = self.store.lock()?;
         let store = self.store.open_told(|new| self.telemetry.tell(new)).await?;
         let metrics = Arc::new(Metrics::of(store.as_ref()));
-        let setups = self.setups(&places)?;
         let engine = self.engine(Arc::clone(&store), &setups, Arc::clone(&metrics));
         let engine = Arc::new(engine.await?);
         let first_key = self.first_key(store.as_ref()).await?;

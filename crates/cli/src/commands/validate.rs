@@ -2,6 +2,7 @@
 
 use clap::Args;
 use proofhouse_campaign::config;
+use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_lsp::formats::{self, FileKind};
 use proofhouse_manifest::Bundle;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
@@ -48,6 +49,7 @@ pub(crate) struct Validate {
 impl Validate {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let inputs = self.inputs.collect()?;
+        WantedFiles::Validated.check(&self.inputs.paths)?;
         let mut data = StdoutData::new();
         let mut progress = ProgressLine::new(inputs.len());
         let mut checked = Vec::with_capacity(inputs.len());

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use proofhouse_campaign::file_kind::WantedFiles;
+use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_report::findings::{Checked, human};
 use proofhouse_subjects::tool_manifests::{Located, read_tools};
 use proofhouse_tools::runtime::ToolTask;
 
 use crate::notices;
-use crate::output::{CommandError, printable_line, talk, talk_styled};
+use crate::output::{CommandError, complain_styled, is_quiet, printable_line, talk};
 
 /// Reads the tools of files and directories, and shows what is wrong with them.
 pub(crate) fn tools(paths: &[PathBuf]) -> Result<Vec<Located>, CommandError> {
@@ -16,15 +17,16 @@ pub(crate) fn tools(paths: &[PathBuf]) -> Result<Vec<Located>, CommandError> {
     read_tools(paths, &notices::show).map_err(|error| CommandError::of(&error, error.is_usage()))
 }
 
-/// Shows findings on stderr, each in its place.
-pub(crate) fn show(name: String, text: String, findings: Vec<proofhouse_oatf::Diagnostic>) {
+/// Shows findings on stderr, each in its place; when only errors are wanted, without the warnings.
+pub(crate) fn show(name: String, text: String, mut findings: Vec<Diagnostic>) {
+    findings.retain(|finding| finding.severity == DiagnosticSeverity::Error || !is_quiet());
     let checked = Checked {
         name,
         text,
         findings,
     };
     for shown in human::findings(&checked) {
-        talk_styled(&format!("{shown}\n"));
+        complain_styled(&format!("{shown}\n"));
     }
 }
 

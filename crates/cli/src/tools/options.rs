@@ -89,11 +89,7 @@ impl OperatorOptions {
 
 /// Reads an operator's file, or stdin for `-`, and tells what is wrong with it.
 pub(crate) fn read_settings(flag: &str, path: &Path) -> Result<OperatorConfig, CommandError> {
-    let input = if path == Path::new("-") {
-        FileInput::Stdin
-    } else {
-        FileInput::File(path.to_owned())
-    };
+    let input = FileInput::named(path);
     let text = input
         .read(MAX_SETTINGS)
         .map_err(|error| CommandError::usage(format!("{flag} {}: {error}", input.shown())))?;

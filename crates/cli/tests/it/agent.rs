@@ -263,8 +263,8 @@ fn exit_codes_say_whose_fault_it_is() {
         ),
         (
             [&[SUPPORT, "--replay", "no/such"], &message[..]].concat(),
-            3,
-            "--replay no/such",
+            64,
+            "no/such: no such file",
         ),
         (
             [&[SUPPORT, "--mcp", "no-such-server"], &message[..]].concat(),

@@ -245,7 +245,7 @@ fn an_agent_that_falls_for_it_is_exploited_with_evidence() {
         ended.stdout
     );
     assert!(
-        ended.stdout.contains("delivered: 2 of 2 carriers"),
+        ended.stdout.contains("payload: sent in 2 of 2 places"),
         "{}",
         ended.stdout
     );

@@ -353,7 +353,7 @@ fn an_accepted_risk_is_reported_and_fails_after_its_date() {
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     let sentence =
         "Accepted until 2999-12-31: PROOF-001 on mine got through in 1 run. Reason: Ticket SEC-12";
-    assert!(ran.stderr.contains(sentence), "{}", ran.stderr);
+    assert!(!ran.stderr.contains(sentence), "said twice: {}", ran.stderr);
     let flat = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains(sentence), "{}", ran.stdout);
     assert!(
@@ -381,19 +381,21 @@ fn an_accepted_risk_is_reported_and_fails_after_its_date() {
     project.write("proofhouse.yaml", &accepted("2020-01-01", "mine"));
     let expired = project.run(&["run"]);
     assert_eq!(expired.code, 1, "{}", expired.stderr);
+    let flat = expired.stdout.split_whitespace().collect::<Vec<_>>();
     assert!(
-        expired
-            .stderr
+        flat.join(" ")
             .contains("Expired on 2020-01-01: PROOF-001 on mine"),
         "{}",
-        expired.stderr
+        expired.stdout
     );
 
-    project.write("proofhouse.yaml", &accepted("2999-12-31", "another"));
-    let other = project.run(&["run"]);
+    project.write("proofhouse.yaml", &accepted("2999-12-31", "mien"));
+    let other = project.run(&["run", "--format", "github"]);
     assert_eq!(other.code, 1, "{}", other.stderr);
     assert!(
-        other.stderr.contains("was not tested in this campaign"),
+        other
+            .stderr
+            .contains("was not tested in this campaign; did you mean the subject mine?"),
         "{}",
         other.stderr
     );
@@ -659,7 +661,7 @@ fn mistakes_are_answered_with_what_to_do() {
         ),
         (
             &["open", "nowhere"],
-            3,
+            64,
             "nowhere: no such file; name the directory of a campaign",
         ),
         (
@@ -700,6 +702,93 @@ fn mistakes_are_answered_with_what_to_do() {
     assert_eq!(typo.code, 3, "{}", typo.stderr);
     assert!(!project.path("shrae").exists());
     assert_eq!(project.run(&["man", "--dir", "man1"]).code, 0);
+}
+
+#[test]
+fn a_named_file_that_is_missing_is_the_same_error_everywhere() {
+    let project = Project::new();
+    for arguments in [
+        &["guard", "check", "gone.yaml"][..],
+        &["guard", "install", "gone.yaml"],
+        &["guard", "uninstall", "gone.yaml"],
+        &["guard", "--policy", "gone.yaml", "--", "cat"],
+        &["open", "gone.yaml"],
+        &["replay", "gone.yaml"],
+        &["validate", "gone.yaml"],
+        &[
+            "serve",
+            ".",
+            "--tls-cert",
+            "gone.yaml",
+            "--tls-key",
+            "gone.yaml",
+        ],
+        &["serve", ".", "--settings", "gone.yaml"],
+        &["run", "--command", "cat", "--mcp-config", "gone.yaml"],
+    ] {
+        let ran = project.run(arguments);
+        assert_eq!(ran.code, 64, "{arguments:?}: {}", ran.stderr);
+        let said = "gone.yaml: no such file";
+        assert!(ran.stderr.contains(said), "{arguments:?}: {}", ran.stderr);
+    }
+    assert!(!project.path("proofhouse.db").exists());
+    project.write("a.txt", "");
+    let ran = project.run(&["serve", "a.txt"]);
+    assert_eq!(ran.code, 64, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("a file, not a directory"),
+        "{}",
+        ran.stderr
+    );
+    let ran = project.run(&["man", "--dir", "a/b"]);
+    assert!(ran.stderr.contains("create it first"), "{}", ran.stderr);
+}
+
+#[test]
+fn files_of_another_kind_are_recognized() {
+    let project = Project::new();
+    assert_eq!(project.run(&words(&gullible(&["--out", "kept"]))).code, 1);
+    let stock = project.run(&["guard", "check", "--stock"]);
+    project.write("policy.yaml", &stock.stdout);
+    project.write(
+        "trace.json",
+        "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/list\"}\n",
+    );
+    let result = "result.json is the result of a campaign, not a";
+    for (arguments, expected) in [
+        (&["attack", "kept/result.json"][..], result),
+        (&["validate", "kept/result.json"], result),
+        (
+            &["open", "kept/result.json"],
+            "use: proofhouse open kept, or proofhouse replay kept",
+        ),
+        (
+            &["scan", "kept/result.json", "--rules", "policy.yaml"],
+            result,
+        ),
+        (
+            &["run", "policy.yaml"],
+            "policy.yaml is a guard policy, not a threat document",
+        ),
+        (&["validate", "trace.json"], "trace.json is a trace, not a"),
+    ] {
+        let ran = project.run(arguments);
+        assert_eq!(ran.code, 64, "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(expected),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn quiet_commands_still_say_what_is_wrong() {
+    let project = Project::new();
+    project.write("proofhouse.yaml", "proofhouse: 1\nrepeat: 3\n");
+    let ran = project.run(&["run", "-q"]);
+    assert_eq!(ran.code, 64, "{}", ran.stderr);
+    assert!(ran.stderr.contains("repeat"), "{}", ran.stderr);
 }
 
 #[test]
@@ -764,7 +853,11 @@ fn no_message_has_an_error_number_of_the_system() {
             64,
             "nowhere.json: no such file",
         ),
-        (&["new", "--out", "nowhere/attack.yaml"], 3, "no such file"),
+        (
+            &["new", "--out", "nowhere/attack.yaml"],
+            3,
+            "its directory does not exist; create it first",
+        ),
     ] {
         let ran = project.run(arguments);
         assert_eq!(ran.code, code, "{arguments:?}: {}", ran.stderr);

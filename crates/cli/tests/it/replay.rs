@@ -222,7 +222,7 @@ fn what_is_broken_or_gone_is_told_with_its_place() {
     for (arguments, exit, expected) in [
         (&[][..], 64, "name a run"),
         (&["empty"], 64, "no result.json in this directory"),
-        (&["nowhere"], 64, "nowhere: no such file or directory"),
+        (&["nowhere"], 64, "nowhere: no such file"),
         (&["alone.jsonl"], 64, "proofhouse scan"),
         (
             &["out/traces/other.jsonl"],
@@ -236,11 +236,7 @@ fn what_is_broken_or_gone_is_told_with_its_place() {
         ),
         (&["out/R-01"], 64, "did you mean `R-001`?"),
         (&["out/zebra"], 64, "it has 6 runs, such as `R-00"),
-        (
-            &["x", "--out", "nowhere"],
-            64,
-            "nowhere: there is no such directory",
-        ),
+        (&["x", "--out", "nowhere"], 64, "nowhere: no such directory"),
         (
             &["out", "--document", "strange.yaml"],
             64,

@@ -17,7 +17,7 @@ pub(super) static POLICY: TypeSpec = TypeSpec {
     doc: "What the guard allows between an agent and its servers.",
     fields: &[
         needed("policy", Kind::Exactly(1), "The version of the format."),
-        FieldSpec::optional("name", Kind::SomeText, "What it is called."),
+        FieldSpec::optional("name", Kind::SomeText, "The name of the policy."),
         FieldSpec::optional(
             "pins",
             Kind::Type(&PINS),
@@ -26,13 +26,13 @@ pub(super) static POLICY: TypeSpec = TypeSpec {
         FieldSpec::optional(
             "tools",
             Kind::list(&Kind::Type(&TOOL)),
-            "What tools return and do. The first entry that fits a tool counts.",
+            "Labels for tools: what they return and do. The first entry that matches a tool applies.",
         ),
-        FieldSpec::optional("taint", Kind::Type(&TAINT), "How values are followed."),
+        FieldSpec::optional("taint", Kind::Type(&TAINT), "How values are tracked."),
         FieldSpec::optional(
             "rules",
             Kind::list(&Kind::Type(&RULE)),
-            "Rules in order. The first that matches decides; `log` is noted and the next is tried.",
+            "Rules, in order. The first match decides; `log` records a finding and continues.",
         ),
         FieldSpec::optional("asks", Kind::Type(&ASKS), "How people are asked."),
         FieldSpec::optional(
@@ -81,37 +81,37 @@ pub(super) static PINS: TypeSpec = TypeSpec {
 
 pub(super) static TOOL: TypeSpec = TypeSpec {
     name: "ToolLabel",
-    doc: "What some tools return and do.",
+    doc: "Labels for some tools: what they return and do.",
     fields: &[
         needed(
             "tool",
             Kind::OneOrMore(&Kind::SomeText),
-            "Names of tools; `*` stands for any letters.",
+            "Tool names; `*` matches any text.",
         ),
         FieldSpec::optional(
             "server",
             Kind::SomeText,
-            "The server's name; `*` stands for any letters. Default: every server.",
+            "The server's name; `*` matches any text. Default: every server.",
         ),
         FieldSpec::optional(
             "returns",
             Kind::Choice(LABELS),
-            "What its results are: `untrusted` (others can write into them), `secret`, or `trusted`. Without it, results are not followed.",
+            "What its results are: `untrusted` (others can write into them), `secret`, or `trusted`. Without it, results are not tracked.",
         ),
         FieldSpec::optional(
             "free_text",
             Kind::list(&Kind::SomeText),
-            "The fields of its structured results (JSON) that others write freely, such as `body`; `*` stands for any letters. `returns` then counts for these fields and for every value that reads like text; other values, such as ids and senders, are trusted as a whole. `[]`: only values that read like text. Default: every field.",
+            "The fields of its structured results (JSON) that others write freely, such as `body`; `*` matches any text. `returns` then applies for these fields and for every value that reads like text; other values, such as ids and senders, are trusted as a whole. `[]`: only values that read like text. Default: every field.",
         ),
         FieldSpec::optional(
             "effects",
             Kind::list(&Kind::SomeText),
-            "What calling it does, in words of your own, such as `send`, `pay` or `delete`. A tool with an effect is a sink.",
+            "Effects of a call, in your own words, such as `send`, `pay` or `delete`. A tool with an effect is a sink.",
         ),
         FieldSpec::optional(
             "decides",
             Kind::list(&Kind::SomeText),
-            "The arguments that decide where an effect goes or what it is, such as `to` or `amount`; `*` stands for any letters. Default: all arguments.",
+            "The arguments that decide where an effect goes or what it is, such as `to` or `amount`; `*` matches any text. Default: all arguments.",
         ),
     ],
     extensions: false,
@@ -120,7 +120,7 @@ pub(super) static TOOL: TypeSpec = TypeSpec {
 
 pub(super) static TAINT: TypeSpec = TypeSpec {
     name: "TaintPolicy",
-    doc: "How values are followed through a session.",
+    doc: "How values are tracked through a session.",
     fields: &[
         FieldSpec::optional(
             "budget",
@@ -158,12 +158,12 @@ pub(super) static RULE: TypeSpec = TypeSpec {
         needed(
             "id",
             Kind::Matching("^[A-Za-z0-9][A-Za-z0-9._-]*$"),
-            "What findings call it.",
+            "The rule's name in findings.",
         ),
         FieldSpec::optional(
             "on",
             Kind::Choice(RULE_SCOPES),
-            "Whether it looks at calls on their way to the server or at results on their way back. Default: call.",
+            "Whether the rule checks calls to the server or results from it. Default: call.",
         ),
         FieldSpec::optional(
             "when",
@@ -183,7 +183,7 @@ pub(super) static RULE: TypeSpec = TypeSpec {
         FieldSpec::optional(
             "message",
             Kind::SomeText,
-            "What the model is told when the call does not pass. Default: a sentence that names the rule.",
+            "The message to the model when the call is blocked. Default: a sentence that names the rule.",
         ),
         needed(
             "on_error",
@@ -197,11 +197,11 @@ pub(super) static RULE: TypeSpec = TypeSpec {
 
 pub(super) static ASKS: TypeSpec = TypeSpec {
     name: "AskPolicy",
-    doc: "How people are asked. An ask that nobody answers in time is a denial.",
+    doc: "How people are asked. Without an answer in time, the call is denied.",
     fields: &[FieldSpec::optional(
         "timeout",
         Kind::Duration(Durations::POSITIVE),
-        "How long an answer is waited for. Default: 2m.",
+        "How long to wait for an answer. Default: 2m.",
     )],
     extensions: false,
     exactly_one: None,

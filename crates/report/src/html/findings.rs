@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::content::content;
 use super::elements::{anchor, message_anchor, severity_chip, tool_of};
 use super::untrusted::{code, name, text};
-use crate::text::{full_stop, plural, words};
+use crate::text::{full_stop, hidden_text, plural, words};
 use crate::view::{Finding, MatrixCell, ReportView};
 
 /// How many findings are shown in full; the matrix has all of them.
@@ -59,7 +59,7 @@ pub(super) fn section(view: &ReportView<'_>) -> Markup {
             @for (risk, state, runs) in view.result.acceptances() {
                 // What is accepted is told at its finding.
                 @if state != Acceptance::Accepted {
-                    p.notice.bad[state == Acceptance::Expired] { (text(&full_stop(&state.sentence(risk, runs)))) } "\n"
+                    p.notice.bad[state == Acceptance::Expired] { (text(&full_stop(&state.sentence(view.result, risk, runs)))) } "\n"
                 }
             }
             @for (number, cell) in (1..).zip(worst.iter().take(MOST_FINDINGS)) { (article(view, cell, number)) }
@@ -74,7 +74,7 @@ fn article(view: &ReportView<'_>, cell: &MatrixCell<'_>, number: usize) -> Marku
     let id = format!("finding-{number}");
     let found = cell.findings();
     let shown = found.iter().find(|finding| finding.evidence.is_some());
-    let accepted = view.result.accepts(&cell.document.id, &cell.subject.name);
+    let accepted = view.acceptance(cell);
     let level = cell.document.severity.as_deref().unwrap_or_default();
     html! {
         article id=(id) class={ "finding " (severity_class(level)) } aria-labelledby={ (id) "-title" } { "\n"
@@ -139,6 +139,9 @@ fn side_by_side(view: &ReportView<'_>, cell: &MatrixCell<'_>, finding: &Finding<
                         (operation(messages, message))
                     }
                     pre tabindex="0" { (content(&without_meta(&message.content, &part), &[&part]).0) }
+                    @if let Some(hidden) = part.text.as_deref().and_then(hidden_text) {
+                        p.note { "Hidden text, decoded: " (text(&hidden)) }
+                    }
                 } "\n"
             }
             div {

@@ -37,7 +37,10 @@ pub(super) fn subjects(view: &ReportView<'_>) -> Markup {
                 b { (name(&subject.name)) }
                 @if subject.simulation { " " span.chip { "simulation" } }
                 br;
-                small { (name(&subject.kind)) ": " (text(&subject.description)) }
+                small {
+                    @if !subject.simulation { (name(&subject.kind)) ": " }
+                    (text(&subject.description))
+                }
             }, group))
         }
         @if view.result.subjects.len() > 1 {

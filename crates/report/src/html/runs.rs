@@ -235,13 +235,13 @@ fn details(
 }
 
 fn facts_of_run(run: &RunRecord) -> Vec<(&'static str, Markup)> {
-    let (delivered, carriers) = run.carriers;
+    let (sent, places) = run.carriers;
     let mut facts = vec![("Run", code(&run.id))];
     // A control run has no payload.
     if !run.twin {
         facts.push((
             "Payload",
-            html! { "sent in " (delivered) " of " (plural(carriers, "place")) },
+            html! { "sent in " (sent) " of " (plural(places, "place")) },
         ));
     }
     if let Some(reason) = run.reason {

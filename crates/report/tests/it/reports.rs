@@ -1,5 +1,6 @@
 //! Every report over one result with hostile texts: as it is kept in a file, and what must hold in it.
 
+use proofhouse_campaign::accepted::Acceptance;
 use proofhouse_campaign::report_format::{FORMATS, ReportFormat};
 use proofhouse_campaign::result::CampaignResult;
 use proofhouse_report::json_schema;
@@ -23,6 +24,40 @@ fn reports_are_as_they_were() {
     golden(
         "human-colour",
         &sample.render_with(ReportFormat::Human, true),
+    );
+}
+
+#[test]
+fn an_accepted_risk_fails_no_report_and_has_its_reason_in_each() {
+    let mut sample = Sample::new();
+    let accepted = sample.result.accepted.clone();
+    let (risk, _, _) = sample
+        .result
+        .acceptances()
+        .find(|(_, state, _)| *state == Acceptance::Accepted)
+        .unwrap();
+    let (reason, until) = (risk.reason.clone(), risk.until.clone());
+    for info in FORMATS {
+        let report = sample.render(info.format);
+        let flat = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&reason), "{}: {flat}", info.name);
+        assert!(flat.contains(&until), "{}", info.name);
+    }
+    let failures = |sample: &Sample| {
+        let report = sample.render(ReportFormat::Junit);
+        (
+            report.matches("<failure").count(),
+            report.matches("<skipped").count(),
+        )
+    };
+    let (failed, skipped) = failures(&sample);
+    sample.result.accepted.clear();
+    assert_eq!(failures(&sample), (failed + 1, skipped - 1));
+    sample.result.accepted = accepted;
+    let junit = sample.render(ReportFormat::Junit);
+    assert!(
+        junit.contains(&format!("accepted until {until}: ")),
+        "{junit}"
     );
 }
 

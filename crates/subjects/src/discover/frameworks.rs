@@ -17,6 +17,8 @@ pub enum ProjectLanguage {
 pub struct AgentFramework {
     /// Its name.
     pub name: &'static str,
+    /// The page that tells how its agents are tested.
+    pub page: &'static str,
     /// What agents are written in.
     pub language: ProjectLanguage,
     /// How the modules begin that an agent of it imports.
@@ -33,6 +35,7 @@ pub struct AgentFramework {
 pub static FRAMEWORKS: &[AgentFramework] = &[
     AgentFramework {
         name: "OpenAI Agents SDK",
+        page: "docs/how-to/openai-agents.md",
         language: ProjectLanguage::Python,
         // The name is a common one, so what is imported has to fit as well.
         modules: &[
@@ -48,6 +51,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "Pydantic AI",
+        page: "docs/how-to/pydantic-ai.md",
         language: ProjectLanguage::Python,
         modules: &["pydantic_ai"],
         wanted: "agent",
@@ -60,6 +64,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "CrewAI",
+        page: "docs/how-to/crewai.md",
         language: ProjectLanguage::Python,
         modules: &["crewai"],
         wanted: "agent",
@@ -75,6 +80,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "Google ADK",
+        page: "docs/how-to/google-adk.md",
         language: ProjectLanguage::Python,
         modules: &["google.adk"],
         wanted: "agent",
@@ -84,6 +90,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "smolagents",
+        page: "docs/how-to/smolagents.md",
         language: ProjectLanguage::Python,
         modules: &["smolagents"],
         wanted: "agent",
@@ -98,6 +105,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "Strands Agents",
+        page: "docs/how-to/strands.md",
         language: ProjectLanguage::Python,
         modules: &["strands"],
         wanted: "agent",
@@ -107,6 +115,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "Microsoft Agent Framework",
+        page: "docs/how-to/your-agent.md",
         language: ProjectLanguage::Python,
         modules: &["agent_framework"],
         wanted: "agent",
@@ -116,6 +125,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "AutoGen",
+        page: "docs/how-to/autogen.md",
         language: ProjectLanguage::Python,
         modules: &["autogen_agentchat", "autogen_ext"],
         wanted: "model client",
@@ -130,6 +140,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "LangGraph",
+        page: "docs/how-to/langgraph.md",
         language: ProjectLanguage::Python,
         modules: &["langgraph", "langchain"],
         wanted: "model",
@@ -152,6 +163,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "Mastra",
+        page: "docs/how-to/mastra.md",
         language: ProjectLanguage::JavaScript,
         modules: &["@mastra/core"],
         wanted: "agent",
@@ -164,6 +176,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "AI SDK",
+        page: "docs/how-to/ai-sdk.md",
         language: ProjectLanguage::JavaScript,
         modules: &["ai"],
         wanted: "model",

@@ -22,7 +22,7 @@ pub enum InPlaceError {
     #[error("this is no file")]
     NoName,
     /// There is nothing there.
-    #[error("there is no such file")]
+    #[error("no such file")]
     NoFile,
     /// The original that was left beside it cannot be looked at.
     #[error("{}: {error}", backup.display())]

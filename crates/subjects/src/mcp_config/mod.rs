@@ -61,7 +61,7 @@ impl McpConfigError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::InPlace { .. } => false,
+            Self::InPlace { error, .. } => matches!(error, InPlaceError::NoFile),
             Self::Io { .. } | Self::NotUtf8(_) | Self::Rewrite { .. } => true,
         }
     }

@@ -39,37 +39,37 @@ pub(super) static OPERATOR: TypeSpec = TypeSpec {
         field(
             "egress",
             Kind::Type(&EGRESS),
-            "Where tools may connect to beside the public internet.",
+            "Where tools may connect to besides the public internet.",
         ),
         field(
             "kubernetes",
             Kind::Type(&KUBERNETES),
-            "Which cluster runs Jobs; the one that kubectl would use when absent.",
+            "The cluster that runs Jobs. Default: the one that kubectl uses.",
         ),
         field(
             "mcp",
             Kind::Type(&MCP),
-            "What MCP servers get: variables for commands, authorization for URLs.",
+            "Settings for MCP servers: variables for commands, authorization for URLs.",
         ),
         field(
             "webhooks",
             Kind::map(&Kind::Type(&WEBHOOK)),
-            "How deliveries are signed, by the tool or source they are posted to.",
+            "How webhook deliveries are signed, by tool or source.",
         ),
         field(
             "sign_in",
             Kind::Type(&SIGN_IN),
-            "The identity provider that people sign in to the dashboard with.",
+            "The identity provider for the dashboard.",
         ),
         field(
             "retention",
             Kind::Type(&RETENTION),
-            "How long a server keeps things; the flags of serve win.",
+            "How long the server keeps data. Flags of `serve` override it.",
         ),
         field(
             "prices",
             Kind::Type(&PRICES),
-            "What the tokens of models cost; without it, costs are not shown.",
+            "Model prices. Without them, costs are not shown.",
         ),
     ],
     extensions: false,
@@ -88,37 +88,33 @@ pub(super) static SIGN_IN: TypeSpec = TypeSpec {
         needed(
             "issuer",
             Kind::Text,
-            "The provider, such as https://id.example.com.",
+            "The URL of the provider, such as https://id.example.com.",
         ),
-        needed(
-            "client_id",
-            Kind::Text,
-            "What the provider calls this server.",
-        ),
+        needed("client_id", Kind::Text, "The client id of this server."),
         field(
             "client_secret",
             Kind::Text,
-            "What this server proves that with; absent for a public client.",
+            "The client secret. Leave it out for a public client.",
         ),
         needed(
             "public_url",
             Kind::Text,
-            "Where browsers reach this server; /dashboard/oidc/callback below it is what the provider sends them back to.",
+            "The public URL of this server. The redirect URL is /dashboard/oidc/callback below it.",
         ),
         field(
             "scopes",
             TEXTS,
-            "What is asked for beside openid; profile and email when absent.",
+            "The scopes to request besides openid. Default: profile and email.",
         ),
         field(
             "groups_claim",
             Kind::Text,
-            "The claim of the ID token with the groups of a person; groups when absent.",
+            "The claim of the ID token that lists a person's groups. Default: groups.",
         ),
         needed(
             "grants",
             Kind::list(&Kind::Type(&GRANT)),
-            "What groups allow; whoever is in none of them is not let in.",
+            "The rights of each group. People in none of them cannot sign in.",
         ),
     ],
     extensions: false,
@@ -133,12 +129,12 @@ pub(super) static GRANT: TypeSpec = TypeSpec {
         needed(
             "role",
             Kind::AnyOf(&[Kind::Choice(ROLES), VARIABLE]),
-            "What its people may do.",
+            "The role of its members.",
         ),
         field(
             "namespaces",
             TEXTS,
-            "The namespaces it holds in; all when absent.",
+            "The namespaces it applies to. Default: all.",
         ),
     ],
     extensions: false,
@@ -152,7 +148,7 @@ pub(super) static RETENTION: TypeSpec = TypeSpec {
         field(
             "idle_tasks",
             Kind::Text,
-            "Tasks that are finished, until they end.",
+            "How long finished tasks are kept.",
         ),
         field("events", Kind::Text, "Events that everybody has got."),
         field("tasks", Kind::Text, "Tasks that have ended."),
@@ -161,12 +157,12 @@ pub(super) static RETENTION: TypeSpec = TypeSpec {
         field(
             "keys",
             Kind::Text,
-            "Keys of the API that were revoked or have expired.",
+            "How long revoked and expired API keys are kept.",
         ),
         field(
             "audit",
             Kind::Text,
-            "Entries of the audit log; a checkpoint that the key of --audit-key signs takes their place.",
+            "How long entries of the audit log are kept; a checkpoint that the key of --audit-key signs takes their place.",
         ),
     ],
     extensions: false,
@@ -188,7 +184,7 @@ pub(super) static PRICES: TypeSpec = TypeSpec {
         needed(
             "models",
             Kind::map(&Kind::Type(&MODEL_PRICE)),
-            "Prices by the name that a model has in its replies; one that ends with * is for all that begin so.",
+            "Prices by model name, as models report it. A name that ends with * matches all names with this prefix.",
         ),
     ],
     extensions: false,
@@ -202,7 +198,7 @@ pub(super) static MODEL_PRICE: TypeSpec = TypeSpec {
         needed(
             "input",
             PRICE,
-            "A million tokens of questions, such as 1.25.",
+            "Price of a million input tokens, such as 1.25.",
         ),
         needed("output", PRICE, "A million tokens of replies, such as 10."),
     ],
@@ -212,7 +208,7 @@ pub(super) static MODEL_PRICE: TypeSpec = TypeSpec {
 
 pub(super) static EGRESS: TypeSpec = TypeSpec {
     name: "Egress",
-    doc: "Where tools may connect to beside the public internet.",
+    doc: "Where tools may connect to besides the public internet.",
     fields: &[
         field(
             "allow",
@@ -222,12 +218,12 @@ pub(super) static EGRESS: TypeSpec = TypeSpec {
         field(
             "hosts",
             Kind::map(&Kind::Text),
-            "Addresses of names, such as api.example.com: 10.1.0.7 or 10.1.0.7:8443, whatever a name server says.",
+            "Fixed addresses of host names, such as api.example.com: 10.1.0.7 or 10.1.0.7:8443, instead of DNS.",
         ),
         field(
             "certificates",
             Kind::Text,
-            "Certificates of authorities that are believed beside the public ones, as PEM.",
+            "CA certificates to trust besides the public ones, as PEM.",
         ),
     ],
     extensions: false,
@@ -238,15 +234,11 @@ pub(super) static KUBERNETES: TypeSpec = TypeSpec {
     name: "Kubernetes",
     doc: "Which cluster runs Jobs, and in which namespaces.",
     fields: &[
-        field(
-            "kubeconfig",
-            Kind::SomeText,
-            "The file that names clusters and holds the credentials.",
-        ),
+        field("kubeconfig", Kind::SomeText, "The kubeconfig file."),
         field(
             "context",
             Kind::SomeText,
-            "The context of the file, if not its current one.",
+            "The context of the kubeconfig. Default: its current context.",
         ),
         field(
             "namespaces",
@@ -255,12 +247,12 @@ pub(super) static KUBERNETES: TypeSpec = TypeSpec {
                 min: 1,
                 unique: false,
             },
-            "The only namespaces that may be used; those that manifests name when absent.",
+            "The namespaces that may be used. Default: those that manifests name.",
         ),
         field(
             "in_cluster",
             Kind::Flag,
-            "Whether it is the cluster around this program.",
+            "Whether to use the cluster that this program runs in.",
         ),
     ],
     extensions: false,
@@ -277,7 +269,7 @@ pub(super) static MCP: TypeSpec = TypeSpec {
                 names: Some("^[A-Za-z_][A-Za-z0-9_]{0,199}$"),
                 values: &TEXT_OR_NUMBER,
             },
-            "Variables that are added to the environment of commands.",
+            "Environment variables to add for commands.",
         ),
         field(
             "oauth",
@@ -287,12 +279,12 @@ pub(super) static MCP: TypeSpec = TypeSpec {
         field(
             "tokens",
             Kind::SomeText,
-            "The directory in which these tokens are kept, sealed; in memory only when absent.",
+            "The directory for the encrypted tokens. Default: tokens are kept in memory only.",
         ),
         field(
             "token_key_file",
             Kind::SomeText,
-            "The file with the key they are sealed with, 32 bytes in base64; PROOFHOUSE_TOKEN_KEY when absent.",
+            "The file with the encryption key, 32 bytes in base64. Default: the variable PROOFHOUSE_TOKEN_KEY.",
         ),
     ],
     extensions: false,
@@ -306,63 +298,63 @@ pub(super) static MCP_OAUTH: TypeSpec = TypeSpec {
         field(
             "grant",
             Kind::AnyOf(&[Kind::Choice(GRANTS), VARIABLE]),
-            "How tokens are got; authorization_code, for which a person agrees, when absent.",
+            "How to get tokens. Default: authorization_code, which needs a person's consent.",
         ),
         field(
             "client_id",
             TEXT_OR_NUMBER,
-            "The id of a client that is registered; the tool registers by itself when absent.",
+            "The id of a registered client. Default: the tool registers itself.",
         ),
         field("client_secret", TEXT_OR_NUMBER, "Its secret."),
         field(
             "private_key",
             Kind::Text,
-            "The key it signs with instead of a secret, as PEM: RSA or P-256.",
+            "The private key that replaces the client secret, as PEM: RSA or P-256.",
         ),
         field(
             "client_metadata_url",
             Kind::Text,
-            "Where a document about the client is, which authorization servers may take for its id.",
+            "The URL of a client metadata document, used as the client id by servers that support it.",
         ),
         field(
             "client_name",
             Kind::SomeText,
-            "What people read when they are asked to agree.",
+            "The client name that people see on the consent page.",
         ),
         field(
             "issuer",
             Kind::Text,
-            "The one authorization server that may be used, whatever the MCP server names.",
+            "The only authorization server to use, whatever the MCP server names.",
         ),
         field(
             "scope",
             Kind::OneOrMore(&Kind::Text),
-            "The scopes to ask for; those that the server names when absent.",
+            "The scopes to request. Default: those that the server names.",
         ),
         field(
             "consent",
             Kind::AnyOf(&[Kind::Choice(CONSENTS), VARIABLE]),
-            "login, with `proofhouse tool login`, or automatic, where the server asks nobody; login when absent.",
+            "login, with `proofhouse tool login`, or automatic, if the server needs no consent. Default: login.",
         ),
         field(
             "redirect_port",
             TEXT_OR_NUMBER,
-            "The port of this machine that people are sent back to; any when absent.",
+            "The port of the redirect URL on this machine. Default: any free port.",
         ),
         field(
             "assertion",
             Kind::Text,
-            "What is said of the client, for jwt_bearer.",
+            "Claims about the client, for jwt_bearer.",
         ),
         field(
             "idp_token_endpoint",
             Kind::Text,
-            "Where the identity provider exchanges tokens, for cross_app.",
+            "The URL where the identity provider exchanges tokens, for cross_app.",
         ),
         field(
             "idp_client_id",
             TEXT_OR_NUMBER,
-            "Which client the identity provider knows, for cross_app.",
+            "The client id at the identity provider, for cross_app.",
         ),
         field(
             "id_token",
@@ -395,7 +387,7 @@ pub(super) static STATIC: TypeSpec = TypeSpec {
     name: "Static",
     doc: "A token as it is.",
     fields: &[
-        needed("type", Kind::Choice(&["static"]), "Which provider."),
+        needed("type", Kind::Choice(&["static"]), "The provider."),
         needed(
             "token",
             TEXT_OR_NUMBER,
@@ -412,7 +404,7 @@ pub(super) static ENV: TypeSpec = TypeSpec {
     name: "Env",
     doc: "A token from a variable of the environment.",
     fields: &[
-        needed("type", Kind::Choice(&["env"]), "Which provider."),
+        needed("type", Kind::Choice(&["env"]), "The provider."),
         needed("variable", Kind::Text, "The name of the variable."),
         TOOLS,
         HOSTS,
@@ -429,7 +421,7 @@ const TOOLS: FieldSpec = needed(
 const HOSTS: FieldSpec = needed(
     "hosts",
     Kind::OneOrMore(&Kind::Text),
-    "Where its tokens may be sent: api.example.com, *.example.com or *, which commands and Jobs need.",
+    "Hosts its tokens may be sent to: api.example.com, *.example.com, or *, which commands and Jobs need.",
 );
 const TOKEN_URL: FieldSpec = needed("token_url", Kind::Text, "Where tokens are asked for.");
 const CLIENT_ID: FieldSpec = needed("client_id", TEXT_OR_NUMBER, "The id of the client.");
@@ -439,18 +431,18 @@ const AUTHENTICATION: FieldSpec = field(
         Kind::Choice(&["client_secret_basic", "client_secret_post"]),
         VARIABLE,
     ]),
-    "How the client says who it is; client_secret_basic when absent.",
+    "How the client authenticates. Default: client_secret_basic.",
 );
 const SCOPE: FieldSpec = field(
     "scope",
     Kind::OneOrMore(&Kind::Text),
-    "The scopes to ask for.",
+    "The scopes to request.",
 );
 const AUDIENCE: FieldSpec = field("audience", TEXT_OR_NUMBER, "Whom the token is for.");
 const PARAMETERS: FieldSpec = field(
     "parameters",
     Kind::map(&TEXT_OR_NUMBER),
-    "What a request for a token says beside that.",
+    "Additional parameters of token requests.",
 );
 
 pub(super) static CLIENT_CREDENTIALS: TypeSpec = TypeSpec {
@@ -460,7 +452,7 @@ pub(super) static CLIENT_CREDENTIALS: TypeSpec = TypeSpec {
         needed(
             "type",
             Kind::Choice(&["client_credentials"]),
-            "Which provider.",
+            "The provider.",
         ),
         TOKEN_URL,
         CLIENT_ID,
@@ -480,7 +472,7 @@ pub(super) static REFRESH_TOKEN: TypeSpec = TypeSpec {
     name: "RefreshToken",
     doc: "Tokens of OAuth 2.0 for a refresh token.",
     fields: &[
-        needed("type", Kind::Choice(&["refresh_token"]), "Which provider."),
+        needed("type", Kind::Choice(&["refresh_token"]), "The provider."),
         TOKEN_URL,
         CLIENT_ID,
         needed("refresh_token", TEXT_OR_NUMBER, "The refresh token."),
@@ -491,7 +483,7 @@ pub(super) static REFRESH_TOKEN: TypeSpec = TypeSpec {
         field(
             "client_secret",
             TEXT_OR_NUMBER,
-            "The secret of the client, if it has one.",
+            "The client secret, if there is one.",
         ),
         TOOLS,
         HOSTS,
@@ -504,7 +496,7 @@ pub(super) static GITHUB_APP: TypeSpec = TypeSpec {
     name: "GithubApp",
     doc: "Tokens of an installation of a GitHub App.",
     fields: &[
-        needed("type", Kind::Choice(&["github_app"]), "Which provider."),
+        needed("type", Kind::Choice(&["github_app"]), "The provider."),
         needed(
             "app_id",
             TEXT_OR_NUMBER,
@@ -519,18 +511,14 @@ pub(super) static GITHUB_APP: TypeSpec = TypeSpec {
         field(
             "api_url",
             Kind::Text,
-            "Where the API is; that of github.com when absent.",
+            "The URL of the API. Default: github.com.",
         ),
         field(
             "repositories",
             TEXTS,
-            "The only repositories that tokens are for.",
+            "The repositories that tokens give access to.",
         ),
-        field(
-            "permissions",
-            Kind::Object,
-            "The only permissions that tokens have.",
-        ),
+        field("permissions", Kind::Object, "The permissions of tokens."),
         TOOLS,
         HOSTS,
     ],
@@ -552,64 +540,60 @@ pub(super) static WEBHOOK: TypeSpec = TypeSpec {
         field(
             "dedupe",
             Kind::AnyOf(&[Kind::Choice(REPEATS), VARIABLE]),
-            "By what a repeat is noticed; as the signature allows when absent.",
+            "How to detect repeated deliveries. Default: as the signature allows.",
         ),
         field("dedupe_window", Kind::Text, "For how long, such as 10m."),
         field(
             "header",
             Kind::Text,
-            "The header with the signature; the schemes hmac and token need it.",
+            "The header with the signature. Required for the schemes hmac and token.",
         ),
         field(
             "hash",
             Kind::AnyOf(&[Kind::Choice(HASHES), VARIABLE]),
-            "The hash.",
+            "The hash function.",
         ),
         field(
             "encoding",
             Kind::AnyOf(&[Kind::Choice(ENCODINGS), VARIABLE]),
-            "How the signature is written.",
+            "The encoding of the signature.",
         ),
         field("prefix", Kind::Text, "What stands before the signature."),
         field(
             "signed",
             Kind::Text,
-            "What is signed, such as {timestamp}.{body}.",
+            "The text that is signed, such as {timestamp}.{body}.",
         ),
         field(
             "timestamp_header",
             Kind::Text,
-            "The header with the time of the delivery.",
+            "The header with the delivery time.",
         ),
-        field(
-            "id_header",
-            Kind::Text,
-            "The header with the id of the delivery.",
-        ),
+        field("id_header", Kind::Text, "The header with the delivery id."),
         field(
             "separator",
             Kind::Text,
-            "What stands between several signatures of one header, one character.",
+            "The character between several signatures in one header.",
         ),
         field(
             "timestamp_key",
             Kind::Text,
-            "What stands before the time, where that is a part of the header with the signature.",
+            "The key before the time, if the time is in the signature header.",
         ),
         field(
             "timestamp_format",
             Kind::AnyOf(&[Kind::Choice(FORMATS), VARIABLE]),
-            "How the time is written; seconds when absent.",
+            "The format of the time. Default: seconds.",
         ),
         field(
             "tolerance",
             Kind::Text,
-            "How far the time may be from ours; 5m when absent.",
+            "The largest accepted time difference. Default: 5m.",
         ),
         field(
             "url",
             Kind::Text,
-            "The address that the platform posts to; the scheme twilio needs it.",
+            "The URL that the platform posts to. Required for the scheme twilio.",
         ),
     ],
     extensions: false,

@@ -288,7 +288,7 @@ fn conditions(delivered: bool, hostile: bool) -> Conditions {
         let why = if hostile {
             HOSTILE
         } else {
-            "none of 2 carriers was sent"
+            "the payload was sent in 0 of 2 places"
         };
         RunCondition::unmet(InconclusiveReason::NotDelivered, why)
     };
@@ -300,7 +300,7 @@ fn conditions(delivered: bool, hostile: bool) -> Conditions {
         }
     };
     Conditions {
-        delivered: if_delivered("1 of 2 carriers were sent with the payload"),
+        delivered: if_delivered("the payload was sent in 1 of 2 places"),
         exposed: if_delivered("it acted after the delivery"),
         alive: held(""),
         seen_whole: held(""),

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::cannot;
 use crate::exit_code::Exit;
+use crate::input::named_files;
 use crate::output::{CommandError, StdoutData, talk};
 
 /// Show definitions that are new or have changed since they were approved, and approve them
@@ -104,6 +105,7 @@ impl GuardCheck {
             data.finish()?;
             return Ok(Exit::Success);
         };
+        named_files([path.as_path()])?;
         WantedFiles::Policy.check(std::slice::from_ref(&path))?;
         let opened = OpenedPolicy::open(Some(&path)).map_err(cannot)?;
         let shown = crate::output::shown_path(&path);

@@ -10,6 +10,7 @@ use proofhouse_guard::{pins, read_policy};
 
 use super::cannot;
 use crate::exit_code::Exit;
+use crate::input::named_files;
 use crate::output::{CommandError, printable_line, shown_path, talk};
 
 /// Which configuration.
@@ -35,7 +36,7 @@ struct ConfigChoice {
     Exit codes:\n  \
     0   done\n  \
     3   the configuration cannot be changed, or no server of it can be guarded\n  \
-    64  invalid arguments")]
+    64  invalid arguments, or a file that does not exist")]
 pub(super) struct GuardInstall {
     #[command(flatten)]
     config: ConfigChoice,
@@ -58,28 +59,31 @@ pub(super) struct GuardInstall {
 #[command(after_help = "Examples:\n  \
     proofhouse guard uninstall --client claude-code\n  \
     proofhouse guard uninstall .mcp.json\n\n\
-    A file that nobody changed since becomes what it was, byte for byte; one that was edited keeps the edits.\n\n\
+    Restores the original file exactly, unless you edited it since; then only the guard is removed.\n\n\
     Exit codes:\n  \
     0   done\n  \
     3   the configuration cannot be changed\n  \
-    64  invalid arguments")]
+    64  invalid arguments, or a file that does not exist")]
 pub(super) struct GuardUninstall {
     #[command(flatten)]
     config: ConfigChoice,
 }
 
 impl ConfigChoice {
-    fn path(self) -> PathBuf {
+    fn path(self) -> Result<PathBuf, CommandError> {
         let file = self.client.map(|client| client.project_file(Path::new("")));
-        file.or(self.file).unwrap_or_default()
+        let path = file.or(self.file).unwrap_or_default();
+        named_files([path.as_path()])?;
+        Ok(path)
     }
 }
 
 impl GuardInstall {
     pub(super) fn run(self) -> Result<Exit, CommandError> {
-        let path = self.config.path();
+        let path = self.config.path()?;
         let mut flags = Vec::new();
         if let Some(policy) = &self.policy {
+            named_files([policy.as_path()])?;
             read_policy(policy).map_err(cannot)?;
             flags.extend(["--policy".to_owned(), absolute(policy)?]);
         }
@@ -112,7 +116,7 @@ impl GuardInstall {
 
 impl GuardUninstall {
     pub(super) fn run(self) -> Result<Exit, CommandError> {
-        let path = self.config.path();
+        let path = self.config.path()?;
         let shown = shown_path(&path);
         talk(&match uninstall(&path).map_err(cannot)? {
             Uninstalled::Restored => format!("{shown} is what it was."),

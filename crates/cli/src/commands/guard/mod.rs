@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::environment::environment;
 use crate::exit_code::Exit;
+use crate::input::named_files;
 use crate::output::{CommandError, StdoutData, talk};
 use crate::proxies;
 use crate::telemetry::TelemetryOptions;
@@ -41,7 +42,7 @@ use crate::tools::work::until_interrupted;
     Exit codes:\n  \
     0   the client ended the session, or stopped by Ctrl-C\n  \
     3   the server could not be started or ended first, the policy, the lock or the session\n      cannot be used, or what was seen could not be written\n  \
-    64  invalid arguments"
+    64  invalid arguments, or a policy that does not exist"
 )]
 pub(crate) struct GuardCommand {
     #[command(subcommand)]
@@ -76,12 +77,12 @@ pub(crate) struct GuardCommand {
     #[arg(long, value_name = "PROTOCOL", requires = "url", default_value = "mcp")]
     protocol: GuardProtocol,
 
-    /// Share the session with the guards of other servers that have this name, over stdio: a value that one server returns is followed
-    /// into calls of the others. By default, the guards that one client starts share theirs
+    /// Share tracked values with other guards of this name, over stdio [default: with the guards that the same client
+    /// starts]
     #[arg(long, value_name = "NAME", conflicts_with = "url")]
     session: Option<String>,
 
-    /// Share the session with no other guard
+    /// Do not share tracked values with other guards
     #[arg(long, conflicts_with = "session")]
     no_session: bool,
 
@@ -164,6 +165,7 @@ impl GuardCommand {
             "name the command that starts the server after `--`, or its address with --url";
         let target = GuardTarget::of(self.url, self.listen, self.start)
             .ok_or_else(|| CommandError::usage(unnamed))?;
+        named_files(self.files.policy.as_deref())?;
         let name = target.name();
         let server = self.server.unwrap_or_else(|| name.clone());
         let opened = OpenedGuard::open(&self.files.files(), server, name, Box::new(tell));
