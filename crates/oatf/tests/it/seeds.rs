@@ -344,7 +344,7 @@ fn parts_are_made_of_what_programs_have() {
     assert_eq!(Selector::from(text()).as_str(), "a");
     assert_eq!(DurationText::from(text()).as_str(), "a");
     let (one, two) = (json!(1), json!(2));
-    let context: CelContext = [("a", &one), ("a", &two)].into_iter().collect();
+    let context: CelContext<'_> = [("a", &one), ("a", &two)].into_iter().collect();
     assert_eq!(context.iter().collect::<Vec<_>>(), [("a", &two)]);
     let path: Option<&proofhouse_oatf::JsonPath> = None;
     assert!(path.is_none() && proofhouse_oatf::Timestamp::UNIX_EPOCH.as_second() == 0);
