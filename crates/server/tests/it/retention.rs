@@ -9,8 +9,9 @@ use serde_json::json;
 
 use crate::engine_support::{MANIFESTS, PATIENCE, World, ping, post};
 
-/// Rounds of the same load, and after how many of them the size is the usual one.
-const ROUNDS: usize = 8;
+/// Rounds of the same load, and after how many of them the size is the usual one. What is never removed makes the last size four
+/// times that.
+const ROUNDS: usize = 12;
 const WARM_UP: usize = 3;
 /// Tasks and events of a round; more than a sweep removes at once.
 const TASKS: u64 = 60;
@@ -101,7 +102,8 @@ async fn the_database_stops_growing() {
     let usual = sizes[..WARM_UP].iter().copied().max().unwrap();
     let last = sizes[WARM_UP..].iter().copied().max().unwrap();
     println!("pages after each round: {sizes:?}");
-    assert!(last <= usual + usual / 4, "it grows: {sizes:?}");
+    // How far a sweep gets while a round goes on is chance.
+    assert!(last < 2 * usual, "it grows: {sizes:?}");
     engine.shutdown(PATIENCE).await;
 }
 
