@@ -2,7 +2,6 @@
 
 mod agents;
 mod campaign;
-mod collector;
 mod commands;
 mod config_options;
 mod endpoints;

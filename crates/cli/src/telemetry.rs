@@ -7,14 +7,14 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
-use proofhouse_server::otel_bridge;
+use proofhouse_server::{OtlpCollector, otel_bridge};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
-use crate::collector::Collector;
 use crate::output::{CommandError, printable_line, talk};
+use crate::proxies;
 
 /// How long the collector may take.
 const EXPORT_TIME: Duration = Duration::from_secs(10);
@@ -155,7 +155,8 @@ impl TelemetryOptions {
         let usage = |error: &dyn std::fmt::Display| {
             CommandError::usage(printable_line(&format!("--otlp: {error}")))
         };
-        let collector = Collector::new(EXPORT_TIME).map_err(|error| usage(&error))?;
+        let collector = OtlpCollector::new(EXPORT_TIME, proxies::from_environment())
+            .map_err(|error| usage(&error))?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(collector)

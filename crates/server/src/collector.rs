@@ -5,31 +5,33 @@ use std::time::Duration;
 use async_trait::async_trait;
 use opentelemetry_http::{HttpClient, HttpError, Request, Response, ResponseBodyTooLarge};
 use proofhouse_wire::client::{Client, ClientError, Roots};
-use proofhouse_wire::{Blocking, Bytes, Url, WireLimits};
-
-use crate::proxies;
+use proofhouse_wire::{Blocking, Bytes, ProxySettings, Url, WireLimits};
 
 /// The most that a collector may answer, as the exporter's own clients have it.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 /// Sends what the exporter has, on a thread of its own: the exporter brings no runtime along.
 #[derive(Debug)]
-pub(crate) struct Collector {
+pub struct OtlpCollector {
     client: Client,
     blocking: Blocking,
     time: Duration,
 }
 
-impl Collector {
+impl OtlpCollector {
     /// `time` is for a whole request. The machine's own certificates count: a collector is often inside.
-    pub(crate) fn new(time: Duration) -> Result<Self, ClientError> {
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no client or no thread for it.
+    pub fn new(time: Duration, proxies: ProxySettings) -> Result<Self, ClientError> {
         let limits = WireLimits {
             max_message_bytes: MAX_ANSWER_BYTES,
             connect_timeout: time,
             ..WireLimits::default()
         };
         Ok(Self {
-            client: Client::proxied(limits, proxies::from_environment(), Roots::System)?,
+            client: Client::proxied(limits, proxies, Roots::System)?,
             blocking: Blocking::new()?,
             time,
         })
@@ -37,7 +39,7 @@ impl Collector {
 }
 
 #[async_trait]
-impl HttpClient for Collector {
+impl HttpClient for OtlpCollector {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (head, body) = request.into_parts();
         let url = Url::parse(&head.uri.to_string())?;

@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod audit;
+mod collector;
 mod connection_limiter;
 mod dashboard;
 pub mod engine;
@@ -14,3 +15,5 @@ pub mod otel_bridge;
 mod peer;
 pub mod problem;
 pub mod rate;
+
+pub use collector::OtlpCollector;

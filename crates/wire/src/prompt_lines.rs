@@ -9,18 +9,25 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Why there is no next line.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PromptLineError {
+pub enum PromptLineError {
+    /// Stdin failed.
     #[error("stdin cannot be read: {0}")]
     Io(io::Error),
+    /// The line is too long.
     #[error("a line of stdin has more than {MAX_LINE_BYTES} bytes")]
     TooLong,
+    /// It is no text.
     #[error("stdin is not UTF-8")]
     NotUtf8,
 }
 
 /// The lines of stdin until its end. They are read by a thread that nobody waits for, because a terminal
 /// may never give another line.
-pub(crate) fn lines() -> io::Result<mpsc::Receiver<Result<String, PromptLineError>>> {
+///
+/// # Errors
+///
+/// Returns an error when there is no thread for it.
+pub fn prompt_lines() -> io::Result<mpsc::Receiver<Result<String, PromptLineError>>> {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::Builder::new().spawn(move || {
         let mut stdin = io::stdin().lock();

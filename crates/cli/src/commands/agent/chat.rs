@@ -7,12 +7,11 @@ use proofhouse_agent::task::{
     Decision, Review, Task, TaskEvent, TaskEvents, TaskInput, TaskOutput,
 };
 use proofhouse_subjects::agent_setup::PreparedAgent;
-use proofhouse_wire::CancellationToken;
+use proofhouse_wire::{CancellationToken, PromptLineError, prompt_lines};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc;
 
 use crate::agents::ending;
-use crate::agents::lines::{PromptLineError, lines};
 use crate::agents::options::AgentOptions;
 use crate::agents::show::{self, Screen};
 use crate::exit_code::Exit;
@@ -85,7 +84,7 @@ async fn converse(prepared: &PreparedAgent) -> Result<Exit, CommandError> {
     let mut conversation = ChatConversation {
         prepared,
         events: task.events(),
-        lines: lines()?,
+        lines: prompt_lines()?,
         signals: Signals::listen(),
         // What rules look at when it is whole is not shown before that.
         screen: Screen::new(prepared.agent.guardrails.after.is_empty()),
