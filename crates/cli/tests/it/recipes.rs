@@ -56,8 +56,8 @@ const RECIPES: [Recipe; 9] = [
         own: &["range/src/drivers/ag_ui_client/"],
         tables: &[
             ("range/src/drivers/mod.rs", 2),
-            // Only for modes that the format lists.
-            ("oatf/src/model/open.rs", 1),
+            // Only for modes that the format lists: the line, and the lists in its state.
+            ("oatf/src/model/open.rs", 2),
             ("campaign/src/matchable/roots.rs", 1),
             // One per channel, with the document of its probe.
             ("campaign/src/probes/templates.rs", 6),

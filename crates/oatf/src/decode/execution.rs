@@ -13,15 +13,6 @@ use crate::model::{
     ResponseEntry, Selector, SynthesizeBlock, Trigger,
 };
 
-/// The lists of a state from which requests are answered, beside `responses` of tools and prompts.
-const DISPATCH_LISTS: &[(Mode, &str)] = &[
-    (Mode::McpServer, "elicitations"),
-    (Mode::McpClient, "sampling_responses"),
-    (Mode::McpClient, "elicitation_responses"),
-    (Mode::A2aServer, "task_responses"),
-    (Mode::AgUiClient, "tool_responses"),
-];
-
 impl<'s> DocumentDecoder<'s> {
     pub(crate) fn execution(&mut self, node: NodeRef<'s>) -> Option<Execution> {
         let mut fields = self.fields(node, &fields::EXECUTION)?;
@@ -78,11 +69,10 @@ impl<'s> DocumentDecoder<'s> {
     /// members only.
     pub(crate) fn state(&mut self, node: NodeRef<'s>, mode: Option<&Mode>) -> Option<Value> {
         let before = self.walk.findings().len();
-        for (of, key) in DISPATCH_LISTS {
-            // What other modes call so is theirs.
-            if mode.is_none_or(|mode| mode == of) {
-                self.dispatch_list(node, key);
-            }
+        // What other modes call so is theirs.
+        let modes = mode.map_or(Mode::KNOWN, std::slice::from_ref);
+        for key in modes.iter().flat_map(Mode::dispatch_lists) {
+            self.dispatch_list(node, key);
         }
         if matches!(mode, None | Some(Mode::McpServer)) {
             for owner in ["tools", "prompts"] {

@@ -208,6 +208,17 @@ impl Mode {
         crate::extract_protocol(self.as_str())
     }
 
+    /// The lists of its state from which requests are answered, beside the `responses` of tools and prompts.
+    pub(crate) fn dispatch_lists(&self) -> &'static [&'static str] {
+        match self {
+            Self::McpServer => &["elicitations"],
+            Self::McpClient => &["sampling_responses", "elicitation_responses"],
+            Self::A2aServer => &["task_responses"],
+            Self::AgUiClient => &["tool_responses"],
+            Self::A2aClient | Self::Other(_) => &[],
+        }
+    }
+
     /// Whether the server's side is played, so that the agent under test comes to the actor.
     #[must_use]
     pub fn is_server(&self) -> bool {
