@@ -71,8 +71,9 @@ fn descriptions_are_found_beside_their_manifest() {
 fn a_call_to_a_host_that_refuses_waits_for_no_outage() {
     let scratch = tempfile::tempdir().unwrap();
     // A port that was free a moment ago.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = port.local_addr().unwrap().port();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
     let manifest = format!(
         "kind: commonagents.info/v1beta2/tool\nnamespace: demo\nname: t\ndescription: Calls.\nactions:\n  - name: go\n    \
          description: Goes.\n    execute: {{stateless_http: {{method: GET, url: 'http://127.0.0.1:{port}/'}}}}\n"
