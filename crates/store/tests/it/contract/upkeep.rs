@@ -197,7 +197,7 @@ pub(crate) async fn progress_is_seen(place: Arc<Place>) {
     // What waits for an agent that there is not counts for itself, and an event for everybody.
     let agents = |name: &str| [name.to_owned()].into();
     let known = store.progress("one", Some(agents("acme/helper"))).await;
-    assert_eq!(known.unwrap().oldest_command_ms, seen.oldest_command_ms);
+    assert!(known.unwrap().oldest_command_ms >= seen.oldest_command_ms);
     let unknown = store.progress("one", Some(agents("acme/other"))).await;
     let unknown = unknown.unwrap();
     assert_eq!(
