@@ -282,8 +282,10 @@ pub fn gate(
     for group in &summary.subjects {
         let unproved = group.attacks.inconclusive;
         let subject = group.subject.as_deref().unwrap_or_default();
+        // What somebody accepted shows nothing of attacks that proved nothing.
+        let accepted = accepted_of(result, subject);
         let counted = group.attacks.runs - unproved;
-        nothing_proved |= counted == 0;
+        nothing_proved |= counted == 0 || (unproved > 0 && counted == accepted);
         if group.attacks.runs == 0 {
             told.push(format!(
                 "nothing was run against {subject}, so it has resisted nothing"
@@ -291,6 +293,11 @@ pub fn gate(
         } else if counted == 0 {
             told.push(format!(
                 "nothing was proved about {subject}: {}",
+                reasons(group)
+            ));
+        } else if unproved > 0 && counted == accepted {
+            told.push(format!(
+                "nothing was proved about {subject} but what is accepted: {}",
                 reasons(group)
             ));
         } else if unproved > 0 {
@@ -315,6 +322,14 @@ pub fn gate(
         told,
         accepted: accepted.collect(),
     }
+}
+
+/// In how many runs attacks got through against a subject, and somebody accepted it.
+fn accepted_of(result: &CampaignResult, subject: &str) -> u64 {
+    let attacks = result.runs.iter().filter(|run| run.subject == subject);
+    let accepted =
+        attacks.filter(|run| run.outcome.gave_way() && result.acceptance_of(run).is_some());
+    accepted.count() as u64
 }
 
 /// What to say of attacks that got through and fail nothing, because no condition is about them.
@@ -447,6 +462,7 @@ pub fn surprises(result: &CampaignResult) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accepted::AcceptedRisk;
 
     #[test]
     fn conditions_are_read() {
@@ -578,6 +594,34 @@ mod tests {
             "{:?}",
             report.told
         );
+    }
+
+    #[test]
+    fn an_accepted_risk_proves_nothing_of_other_attacks() {
+        use crate::store::tests::{result, run};
+        use RunOutcome::{Exploited, Inconclusive, Resisted};
+        for (others, expected) in [
+            (&[Inconclusive][..], Gate::NothingProved),
+            (&[Inconclusive, Resisted], Gate::Passed),
+            (&[Exploited], Gate::Failed),
+            (&[], Gate::Passed),
+        ] {
+            let mut runs: Vec<_> = (1..)
+                .zip(others)
+                .map(|(repeat, outcome)| run("B", "s", repeat, *outcome))
+                .collect();
+            runs.push(run("A", "s", 1, Exploited));
+            let mut result = result(runs);
+            result.started_at = "2026-01-02T03:04:05Z".to_owned();
+            result.accepted.push(AcceptedRisk {
+                id: "A".to_owned(),
+                subject: "s".to_owned(),
+                until: "9999-12-31".to_owned(),
+                reason: "known".to_owned(),
+            });
+            let report = gate(&result, &[], None);
+            assert_eq!(report.gate, expected, "{:?}", report.told);
+        }
     }
 
     #[test]

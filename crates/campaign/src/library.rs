@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proofhouse_detect::EXTENSION_FIELD;
-use proofhouse_oatf::{Document, FrameworkMapping, Mode, Protocol, load};
+use proofhouse_oatf::{Document, FrameworkMapping, Mode, Protocol, did_you_mean, load};
 use serde_json::Value;
 
 use crate::document::slug;
@@ -61,15 +61,24 @@ pub fn advice(name: &str) -> Option<String> {
     let scenario = named(name)?;
     let (id, slug) = (scenario.id(), scenario.slug());
     Some(format!(
-        "{id} is an attack of the library: `proofhouse run --id {id}` runs it, and `proofhouse scenarios show {id} > {slug}.yaml` writes it to a file"
+        "{id} is an attack of the library: `proofhouse run --id {id}` runs it, and `proofhouse scenarios show {id} > {slug}.yaml` writes it to a file; \
+         put its control beside it: `proofhouse scenarios show {id} --control > {slug}.twin.yaml`"
     ))
 }
 
-/// A message that nothing is at a path, with that advice where it names an attack of the library.
+/// A message that nothing is at a path, with that advice where it names an attack of the library, or nearly does.
 #[must_use]
 pub fn with_advice(message: String, missing: Option<&Path>) -> String {
-    match missing.and_then(Path::to_str).and_then(advice) {
-        Some(advice) => format!("{message}; {advice}"),
+    let Some(name) = missing.and_then(Path::to_str) else {
+        return message;
+    };
+    if let Some(advice) = advice(name) {
+        return format!("{message}; {advice}");
+    }
+    let attacks = attacks();
+    let names = attacks.iter().flat_map(|one| [one.id(), one.slug()]);
+    match did_you_mean(name, names) {
+        Some(near) => format!("{message}, and no attack of the library; did you mean {near}?"),
         None => message,
     }
 }
@@ -173,5 +182,15 @@ mod tests {
         }
         let advice = advice(by_id.slug()).unwrap();
         assert!(advice.contains("run --id PROOF-001"), "{advice}");
+
+        let told = |name: &str| with_advice("no such file".to_owned(), Some(Path::new(name)));
+        assert!(
+            told(by_id.slug()).contains("--control >"),
+            "{}",
+            told(by_id.slug())
+        );
+        let near = told("weather-key-theftt");
+        assert!(near.ends_with("did you mean weather-key-theft?"), "{near}");
+        assert_eq!(told("nowhere.yaml"), "no such file");
     }
 }
