@@ -99,8 +99,17 @@ def test_traces_are_scanned():
     rules = [ROOT / "examples" / "documents" / "poisoned-tool.yaml"]
     scanned = proofhouse.scan(traces[0], rules=rules)
     assert scanned.verdicts and all(one.result for one in scanned.verdicts)
+    assert proofhouse.scan(traces[0], rules=str(rules[0])).raw["traces"] == scanned.raw["traces"]
     with pytest.raises(RuntimeError):
         proofhouse.scan(ROOT / "nowhere.jsonl", rules=rules)
+
+
+def test_a_name_with_a_dash_is_no_option(tmp_path, monkeypatch):
+    trace = sorted((ROOT / "examples").rglob("*.jsonl"))[0]
+    (tmp_path / "-x.jsonl").write_bytes(trace.read_bytes())
+    rule = ROOT / "examples" / "documents" / "poisoned-tool.yaml"
+    monkeypatch.chdir(tmp_path)
+    assert proofhouse.scan("-x.jsonl", rules=rule).verdicts
 
 
 def test_a_scan_wants_rules():

@@ -96,7 +96,7 @@ def validate(*paths: str | os.PathLike[str], text: str | None = None) -> list[Fi
 
     Give files and directories, or ``text``.
     """
-    names = [os.fspath(path) for path in paths] if text is None else ["-"]
+    names = [_path(path) for path in paths] if text is None else ["-"]
     done = _run(["validate", "--format", "json", *names], text)
     if done.returncode not in (0, 1):
         raise _refuse(done)
@@ -192,13 +192,25 @@ def _scalar(value: str, below: Sequence[str], indent: int) -> str:
     return body + {"|": "\n", "|-": ""}.get(value, "\n" * (len(whole) - len(body) + 1))
 
 
-def scan(trace: str | os.PathLike[str], *, rules: Sequence[str | os.PathLike[str]]) -> ScanResult:
-    """Judges a recorded trace by threat documents: ``rules`` names their files, or directories of them."""
+def _path(path: str | os.PathLike[str]) -> str:
+    """The path as an argument; one that begins with a dash would be an option."""
+    name = os.fspath(path)
+    return os.path.join(os.curdir, name) if name.startswith("-") else name
+
+
+def scan(
+    trace: str | os.PathLike[str],
+    *,
+    rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> ScanResult:
+    """Judges a recorded trace by threat documents: ``rules`` names their file or directory, or several."""
+    if isinstance(rules, (str, os.PathLike)):
+        rules = [rules]
     if not rules:
         raise ValueError("rules names no threat document; a trace is judged by those of rules")
-    arguments = ["scan", os.fspath(trace), "--format", "json"]
+    arguments = ["scan", _path(trace), "--format", "json"]
     for rule in rules:
-        arguments += ["--rules", os.fspath(rule)]
+        arguments += ["--rules", _path(rule)]
     done = _run(arguments)
     if done.returncode not in (0, 1):
         raise _refuse(done)
