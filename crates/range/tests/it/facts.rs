@@ -344,6 +344,9 @@ async fn a_refused_request_is_kept_or_lost_but_never_forgotten() {
                 "NotExploited"
             };
             assert_eq!(client_support::verdict(&report), verdict, "{way}");
+            let is_told = |warning: &String| warning.contains("this server is at /mcp");
+            let is_elsewhere = way.starts_with("POST") && !way.contains(" /mcp ");
+            assert_eq!(report.warnings.iter().any(is_told), is_elsewhere, "{way}");
         }
     }
     let stage = Stage::http(of_tool(&secret_in_arguments())).await;

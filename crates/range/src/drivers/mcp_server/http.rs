@@ -30,6 +30,9 @@ use crate::delivery_note::DeliveryNote;
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/mcp";
 
+/// How much of a wrong path is told.
+const SHOWN_PATH: usize = 80;
+
 /// Answers HTTP requests.
 #[derive(Debug)]
 pub(super) struct McpServerHttp {
@@ -41,6 +44,12 @@ impl Handler for McpServerHttp {
     async fn handle(&self, request: Request) -> Reply {
         let context = &self.service.context;
         if request.path != PATH {
+            if request.body.as_ref().is_ok_and(|body| !body.is_empty()) {
+                let path: String = request.path.chars().take(SHOWN_PATH).collect();
+                context.warn(&format!(
+                    "a message went to {path}, where nothing is; this server is at {PATH}"
+                ));
+            }
             context.refused_request(&request);
             return Reply::empty(StatusCode::NOT_FOUND);
         }
