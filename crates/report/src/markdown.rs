@@ -47,14 +47,11 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     if overall.attacks.runs > 0 {
         let _ = write!(
             out,
-            "Attack success rate: **{}** ({} runs, 95% interval {}). ASR@{}: {} of {} {} got through at least once.",
+            "Attack success rate: **{}** ({} runs, 95% interval {}). {}",
             percent(success),
             of(success),
             interval(success),
-            view.result.repeats,
-            overall.documents_exploited,
-            overall.documents_counted,
-            view.counted_attacks(),
+            view.success_at_repeats(),
         );
         if overall.attacks.inconclusive > 0 {
             let _ = write!(

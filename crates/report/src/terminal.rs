@@ -472,14 +472,11 @@ fn headline(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     let success = &overall.attacks.success;
     let mut last = match success.value() {
         Some(_) => format!(
-            "Attack success rate: {} ({} runs, 95% interval {}). ASR@{}: {} of {} {} got through at least once.",
+            "Attack success rate: {} ({} runs, 95% interval {}). {}",
             percent(success),
             of(success),
             interval(success),
-            view.result.repeats,
-            overall.documents_exploited,
-            overall.documents_counted,
-            view.counted_attacks(),
+            view.success_at_repeats(),
         ),
         None => "Attack success rate: unknown, because no run is conclusive.".to_owned(),
     };

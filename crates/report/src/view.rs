@@ -102,6 +102,20 @@ impl<'a> ReportView<'a> {
         }
     }
 
+    /// How many attacks got through at least once, in a sentence. It says nothing as long as runs are missing.
+    pub(crate) fn success_at_repeats(&self) -> String {
+        let (overall, repeats) = (&self.summary.overall, self.result.repeats);
+        if !self.result.complete {
+            return format!("ASR@{repeats}: unknown, because runs are missing.");
+        }
+        format!(
+            "ASR@{repeats}: {} of {} {} got through at least once.",
+            overall.documents_exploited,
+            overall.documents_counted,
+            self.counted_attacks(),
+        )
+    }
+
     /// How many attacks there are, or how many pairs where there are several agents.
     pub(crate) fn counted(&self, many: u64) -> String {
         let counted = plural(many, self.counted_word());

@@ -229,6 +229,22 @@ fn an_empty_result_is_no_problem() {
 }
 
 #[test]
+fn a_broken_off_campaign_has_no_rate_of_all_repeats() {
+    let mut sample = Sample::new();
+    for (complete, told) in [
+        (true, "got through at least once"),
+        (false, "runs are missing"),
+    ] {
+        sample.result.complete = complete;
+        for format in [ReportFormat::Human, ReportFormat::Markdown] {
+            let report = sample.render(format);
+            let flat = report.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(flat.contains(told), "{flat}");
+        }
+    }
+}
+
+#[test]
 fn many_long_runs_stay_within_a_size_a_browser_opens() {
     let mut sample = Sample::new();
     let long = "word ".repeat(10_000);
