@@ -1,7 +1,7 @@
 //! Definitions that are recorded, change, look suspicious, and are approved.
 
 use proofhouse_guard::engine::Passage;
-use proofhouse_guard::pins::{Lock, LockFile, PinKind, changes_of_server};
+use proofhouse_guard::pins::{Lock, LockFile, PinKind, changes_of_server, check_server};
 use proofhouse_guard::policy::Policy;
 use proofhouse_guard::{FindingCode, GuardDecision};
 use serde_json::{Value, json};
@@ -224,6 +224,31 @@ fn a_lock_that_cannot_be_used_lets_nothing_pass() {
         "{answer}"
     );
     assert_eq!(tried.codes(), [FindingCode::PinFailed]);
+}
+
+#[test]
+fn a_server_or_a_lock_that_is_not_there_is_an_error_with_the_names_there_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = LockFile::new(directory.path().join("my.lock"));
+    let text = "version: 1\nservers:\n  mail: {instructions: Brief.}\n";
+    let lock = Lock::parse(text).unwrap();
+    let offered = Lock::parse(&text.replace("mail", "files")).unwrap();
+    for name in ["mail", "files"] {
+        assert_eq!(check_server(&lock, &offered, name), Ok(()));
+    }
+    let error = check_server(&lock, &offered, "maill").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no server `maill` in the lock; servers there: files, mail"
+    );
+
+    assert!(file.check_named().unwrap_err().others.is_empty());
+    file.pending().update(|lock| *lock = offered).unwrap();
+    assert_eq!(file.check_named(), Ok(()), "what was offered is enough");
+    let missing = LockFile::new(directory.path().join("mylock"));
+    let error = missing.check_named().unwrap_err();
+    assert_eq!(error.others, ["my.lock"]);
+    assert!(error.to_string().ends_with("directory: my.lock"), "{error}");
 }
 
 #[test]
