@@ -46,6 +46,10 @@ impl GuardSession {
         };
         if self.protocol == GuardProtocol::Mcp {
             self.note_unfinished(PinKind::Tool);
+            if let Some(refused) = self.judge_lock(&call) {
+                self.history.refused();
+                return Err(refused);
+            }
         }
         if let Some(withheld) = self.is_withheld(&tool) {
             let reason = "the definition of this tool is not approved; run `proofhouse guard approve` to look at it";

@@ -86,6 +86,9 @@ impl GuardSession {
                 }
                 if is_last {
                     self.listings.remove(&kind);
+                    if kind == PinKind::Tool {
+                        self.lock_failure = None;
+                    }
                 }
                 if withheld.is_empty() {
                     return OneMessage::Pass;
@@ -346,7 +349,33 @@ impl GuardSession {
     /// Without the lock nothing can be compared, so nothing passes that should be.
     fn lock_failed(&mut self, call: &PendingCall, error: &LockFileError) -> OneMessage {
         let message = printable_line(&error.to_string());
-        self.tell(self.finding(FindingCode::PinFailed, GuardDecision::Block, &message));
+        self.lock_failure = Some(message.clone());
+        self.refused_for_lock(call, &message)
+    }
+
+    /// A call while the lock cannot be used: what the server offers could not be compared, so the call does not pass either.
+    pub(super) fn judge_lock(&mut self, call: &PendingCall) -> Option<OneMessage> {
+        let file = self.setup.lock.clone()?;
+        // With pins, and no failure since, a call needs no file.
+        if self.lock_failure.is_none() && self.pinned_tools.is_some() {
+            return None;
+        }
+        let lock = match file.read() {
+            Ok(lock) => lock,
+            Err(error) => return Some(self.lock_failed(call, &error)),
+        };
+        let message = self.lock_failure.take()?;
+        // It can be read again. Without pins, it was not written, and nothing was compared.
+        let Some(pinned) = tools_of(&lock, &self.setup.server) else {
+            self.lock_failure = Some(message.clone());
+            return Some(self.refused_for_lock(call, &message));
+        };
+        self.pinned_tools = Some(pinned);
+        None
+    }
+
+    fn refused_for_lock(&mut self, call: &PendingCall, message: &str) -> OneMessage {
+        self.tell(self.finding(FindingCode::PinFailed, GuardDecision::Block, message));
         unjudged(
             call,
             &format!("the definitions could not be compared with the lock: {message}"),

@@ -199,6 +199,8 @@ pub struct GuardSession {
     pinned_tools: Option<BTreeSet<String>>,
     /// Those that it had when the session began: somebody approved them, or an earlier session recorded them.
     approved_tools: Option<BTreeSet<String>>,
+    /// Why the lock could not be used, until it can be used again.
+    lock_failure: Option<String>,
     /// Tools whose definitions are followed.
     described: BTreeSet<String>,
     /// What tools say of themselves, for rules.
@@ -256,6 +258,7 @@ impl GuardSession {
             approved_tools: pinned_tools.clone(),
             described: BTreeSet::new(),
             pinned_tools,
+            lock_failure: None,
             annotations: HashMap::new(),
             tasks: TaskOrigins::default(),
             mentions: ToolMentions::default(),

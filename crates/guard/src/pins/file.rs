@@ -23,6 +23,12 @@ pub enum LockFileError {
         /// Why.
         error: Unreadable,
     },
+    /// The directory that it should be in is not there.
+    #[error("{}: its directory does not exist; create the directory first", path.display())]
+    NoDirectory {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is no lock.
     #[error("{}: {error}", path.display())]
     Syntax {
@@ -118,13 +124,17 @@ impl LockFile {
     ///
     /// # Errors
     ///
-    /// Returns an error when it is there and cannot be used.
+    /// Returns an error when it is there and cannot be used, or when its directory is not there.
     pub fn read(&self) -> Result<Lock, LockFileError> {
         let path = self.path.clone();
         match FileInput::File(path.clone()).read(LOCK_LIMITS.max_bytes) {
             Ok(text) => Lock::parse(&text).map_err(|error| LockFileError::Syntax { path, error }),
             Err(Unreadable::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Lock::default())
+                if self.directory().is_dir() {
+                    Ok(Lock::default())
+                } else {
+                    Err(LockFileError::NoDirectory { path })
+                }
             }
             Err(error) => Err(LockFileError::Unreadable { path, error }),
         }

@@ -224,6 +224,61 @@ fn a_lock_that_cannot_be_used_lets_nothing_pass() {
         "{answer}"
     );
     assert_eq!(tried.codes(), [FindingCode::PinFailed]);
+    refused_for_the_lock(&mut tried);
+    std::fs::remove_file(&lock).unwrap();
+    // Nothing was compared yet: a list has to come first.
+    refused_for_the_lock(&mut tried);
+    assert_eq!(tried.list_tools(&tools()), tools());
+    assert_eq!(tried.codes(), [FindingCode::PinRecorded]);
+    assert_eq!(tried.call("read_file", &json!({})), Passage::Pass);
+
+    // With pins, a lock that is mended is enough.
+    let mut pinned = Tried::new(Policy::stock(), Some(&lock));
+    let kept = directory.path().join("kept");
+    std::fs::rename(&lock, &kept).unwrap();
+    std::fs::write(&lock, "servers: [").unwrap();
+    pinned.exchange("tools/list", &json!({}), &json!({"tools": tools()}));
+    pinned.findings();
+    refused_for_the_lock(&mut pinned);
+    std::fs::rename(&kept, &lock).unwrap();
+    assert_eq!(pinned.call("read_file", &json!({})), Passage::Pass);
+}
+
+/// A call is answered with the error that a list gets.
+fn refused_for_the_lock(tried: &mut Tried) {
+    let Passage::Instead(actions) = tried.call("read_file", &json!({})) else {
+        panic!("it passed");
+    };
+    let answer = only_to_client(&actions);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("could not be compared with the lock"),
+        "{answer}"
+    );
+    assert_eq!(tried.codes(), [FindingCode::PinFailed]);
+}
+
+#[test]
+fn a_call_does_not_pass_when_the_lock_breaks_before_any_list() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = directory.path().join("proofhouse.lock");
+    let mut tried = Tried::new(Policy::stock(), Some(&lock));
+    std::fs::write(&lock, "servers: [").unwrap();
+    refused_for_the_lock(&mut tried);
+}
+
+#[test]
+fn a_lock_in_a_directory_that_does_not_exist_is_an_error_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = directory.path().join("nodir").join("x.lock");
+    let error = LockFile::new(&lock).read().unwrap_err().to_string();
+    assert!(error.contains("create the directory first"), "{error}");
+
+    // A directory that goes away while the guard runs is found, too.
+    std::fs::create_dir(directory.path().join("nodir")).unwrap();
+    let mut tried = Tried::new(Policy::stock(), Some(&lock));
+    std::fs::remove_dir(directory.path().join("nodir")).unwrap();
+    refused_for_the_lock(&mut tried);
 }
 
 #[test]
