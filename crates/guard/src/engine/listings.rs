@@ -214,7 +214,30 @@ impl GuardSession {
         for finding in told {
             self.tell(finding);
         }
+        if kind == PinKind::Tool && has_lock {
+            if before == 0 {
+                self.compared.clear();
+            }
+            self.note_compared(page, &withheld_items);
+        }
         Ok(withheld_items)
+    }
+
+    /// Tools were compared. Of one that must not be called and already was, it is told.
+    fn note_compared(&mut self, page: &[Value], withheld: &BTreeSet<usize>) {
+        for (index, item) in page.iter().enumerate() {
+            let Some(name) = PinKind::Tool.name_of(item) else {
+                continue;
+            };
+            if self.called_early.remove(name) && withheld.contains(&index) {
+                let message = "it was called in this session before its definition was compared with the lock, \
+                               and the definition is not approved";
+                let finding =
+                    self.finding(FindingCode::UncomparedCall, GuardDecision::Log, message);
+                self.tell(finding.about(name));
+            }
+            self.compared.insert(name.to_owned());
+        }
     }
 
     /// Writes down what was listed: as pins the first time, as an offer where it differs.
