@@ -129,6 +129,8 @@ codes! {
     DuplicateName = "duplicate_name" High,
     /// A call of a tool whose definition is withheld.
     WithheldCall = "withheld_call" High,
+    /// A call of a tool whose definition was not compared with the lock in this session.
+    UncomparedCall = "uncompared_call" Medium,
     /// A rule of the policy matched.
     RuleMatched = "rule_matched" Medium,
     /// A rule of the policy could not be evaluated.

@@ -46,6 +46,10 @@ impl GuardSession {
         };
         if self.protocol == GuardProtocol::Mcp {
             self.note_unfinished(PinKind::Tool);
+            if let Some(refused) = self.judge_lock(&call) {
+                self.history.refused();
+                return Err(refused);
+            }
         }
         if let Some(withheld) = self.is_withheld(&tool) {
             let reason = "the definition of this tool is not approved; run `proofhouse guard approve` to look at it";
@@ -62,6 +66,7 @@ impl GuardSession {
             };
             return Err(OneMessage::Answer(answer));
         }
+        self.note_uncompared(&tool);
         let arguments = call.arguments.clone();
         let taint = self.taint.look(&arguments);
         let policy = std::sync::Arc::clone(&self.setup.policy);
@@ -134,6 +139,26 @@ impl GuardSession {
             (true, _) => Some(WithheldTool::Offered),
             (false, true) => Some(WithheldTool::Unknown),
             (false, false) => None,
+        }
+    }
+
+    /// A tool of the lock is called before the server said in this session what it is. It is told once for each tool; where a
+    /// list is under way, only if the list shows a change.
+    fn note_uncompared(&mut self, tool: &str) {
+        let is_pinned = self.setup.lock.is_some()
+            && self.protocol == GuardProtocol::Mcp
+            && self
+                .pinned_tools
+                .as_ref()
+                .is_some_and(|pinned| pinned.contains(tool));
+        if !is_pinned || self.compared.contains(tool) || !self.called_early.insert(tool.to_owned())
+        {
+            return;
+        }
+        if !self.listings.contains_key(&PinKind::Tool) {
+            let message = "its definition was not compared with the lock in this session";
+            let finding = self.finding(FindingCode::UncomparedCall, GuardDecision::Log, message);
+            self.tell(finding.about(tool));
         }
     }
 

@@ -86,6 +86,9 @@ impl GuardSession {
                 }
                 if is_last {
                     self.listings.remove(&kind);
+                    if kind == PinKind::Tool {
+                        self.lock_failure = None;
+                    }
                 }
                 if withheld.is_empty() {
                     return OneMessage::Pass;
@@ -211,7 +214,30 @@ impl GuardSession {
         for finding in told {
             self.tell(finding);
         }
+        if kind == PinKind::Tool && has_lock {
+            if before == 0 {
+                self.compared.clear();
+            }
+            self.note_compared(page, &withheld_items);
+        }
         Ok(withheld_items)
+    }
+
+    /// Tools were compared. Of one that must not be called and already was, it is told.
+    fn note_compared(&mut self, page: &[Value], withheld: &BTreeSet<usize>) {
+        for (index, item) in page.iter().enumerate() {
+            let Some(name) = PinKind::Tool.name_of(item) else {
+                continue;
+            };
+            if self.called_early.remove(name) && withheld.contains(&index) {
+                let message = "it was called in this session before its definition was compared with the lock, \
+                               and the definition is not approved";
+                let finding =
+                    self.finding(FindingCode::UncomparedCall, GuardDecision::Log, message);
+                self.tell(finding.about(name));
+            }
+            self.compared.insert(name.to_owned());
+        }
     }
 
     /// Writes down what was listed: as pins the first time, as an offer where it differs.
@@ -346,7 +372,33 @@ impl GuardSession {
     /// Without the lock nothing can be compared, so nothing passes that should be.
     fn lock_failed(&mut self, call: &PendingCall, error: &LockFileError) -> OneMessage {
         let message = printable_line(&error.to_string());
-        self.tell(self.finding(FindingCode::PinFailed, GuardDecision::Block, &message));
+        self.lock_failure = Some(message.clone());
+        self.refused_for_lock(call, &message)
+    }
+
+    /// A call while the lock cannot be used: what the server offers could not be compared, so the call does not pass either.
+    pub(super) fn judge_lock(&mut self, call: &PendingCall) -> Option<OneMessage> {
+        let file = self.setup.lock.clone()?;
+        // With pins, and no failure since, a call needs no file.
+        if self.lock_failure.is_none() && self.pinned_tools.is_some() {
+            return None;
+        }
+        let lock = match file.read() {
+            Ok(lock) => lock,
+            Err(error) => return Some(self.lock_failed(call, &error)),
+        };
+        let message = self.lock_failure.take()?;
+        // It can be read again. Without pins, it was not written, and nothing was compared.
+        let Some(pinned) = tools_of(&lock, &self.setup.server) else {
+            self.lock_failure = Some(message.clone());
+            return Some(self.refused_for_lock(call, &message));
+        };
+        self.pinned_tools = Some(pinned);
+        None
+    }
+
+    fn refused_for_lock(&mut self, call: &PendingCall, message: &str) -> OneMessage {
+        self.tell(self.finding(FindingCode::PinFailed, GuardDecision::Block, message));
         unjudged(
             call,
             &format!("the definitions could not be compared with the lock: {message}"),

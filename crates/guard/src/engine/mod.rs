@@ -199,6 +199,12 @@ pub struct GuardSession {
     pinned_tools: Option<BTreeSet<String>>,
     /// Those that it had when the session began: somebody approved them, or an earlier session recorded them.
     approved_tools: Option<BTreeSet<String>>,
+    /// Tools whose definitions were compared with the lock, as they were listed last in this session.
+    compared: BTreeSet<String>,
+    /// Tools of the lock that were called before that.
+    called_early: BTreeSet<String>,
+    /// Why the lock could not be used, until it can be used again.
+    lock_failure: Option<String>,
     /// Tools whose definitions are followed.
     described: BTreeSet<String>,
     /// What tools say of themselves, for rules.
@@ -256,6 +262,9 @@ impl GuardSession {
             approved_tools: pinned_tools.clone(),
             described: BTreeSet::new(),
             pinned_tools,
+            compared: BTreeSet::new(),
+            called_early: BTreeSet::new(),
+            lock_failure: None,
             annotations: HashMap::new(),
             tasks: TaskOrigins::default(),
             mentions: ToolMentions::default(),

@@ -23,6 +23,12 @@ pub enum LockFileError {
         /// Why.
         error: Unreadable,
     },
+    /// The directory that it should be in is not there.
+    #[error("{}: its directory does not exist; create the directory first", path.display())]
+    NoDirectory {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is no lock.
     #[error("{}: {error}", path.display())]
     Syntax {
@@ -39,6 +45,25 @@ pub enum LockFileError {
         /// Why.
         error: io::Error,
     },
+}
+
+/// A lock that somebody named and that is not there.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: there is no such lock; {}", path.display(), listed("locks in that directory", others))]
+pub struct NoSuchLock {
+    /// The file.
+    pub path: PathBuf,
+    /// The locks beside it.
+    pub others: Vec<String>,
+}
+
+/// The names there are, for a message.
+pub(super) fn listed(what: &str, names: &[String]) -> String {
+    if names.is_empty() {
+        format!("{what}: none")
+    } else {
+        format!("{what}: {}", names.join(", "))
+    }
 }
 
 /// A lock on disk. Whoever changes it holds the directory meanwhile, so that several guards lose nothing of each
@@ -69,17 +94,47 @@ impl LockFile {
         Self { path: name.into() }
     }
 
+    /// Checks that the lock or what was offered for it is there, for those who name one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error, with the locks in its directory, when neither is there.
+    pub fn check_named(&self) -> Result<(), NoSuchLock> {
+        if self.path.exists() || self.pending().path.exists() {
+            return Ok(());
+        }
+        let entries = std::fs::read_dir(self.directory()).into_iter().flatten();
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut others: Vec<String> = names
+            .map(|name| match name.strip_suffix(PENDING) {
+                Some(lock) => lock.to_owned(),
+                None => name,
+            })
+            .filter(|name| name.ends_with(".lock"))
+            .collect();
+        others.sort_unstable();
+        others.dedup();
+        Err(NoSuchLock {
+            path: self.path.clone(),
+            others,
+        })
+    }
+
     /// Reads it; one that is not there is empty.
     ///
     /// # Errors
     ///
-    /// Returns an error when it is there and cannot be used.
+    /// Returns an error when it is there and cannot be used, or when its directory is not there.
     pub fn read(&self) -> Result<Lock, LockFileError> {
         let path = self.path.clone();
         match FileInput::File(path.clone()).read(LOCK_LIMITS.max_bytes) {
             Ok(text) => Lock::parse(&text).map_err(|error| LockFileError::Syntax { path, error }),
             Err(Unreadable::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Lock::default())
+                if self.directory().is_dir() {
+                    Ok(Lock::default())
+                } else {
+                    Err(LockFileError::NoDirectory { path })
+                }
             }
             Err(error) => Err(LockFileError::Unreadable { path, error }),
         }
@@ -123,12 +178,15 @@ impl LockFile {
 
     /// Holds the directory until the result is dropped. File systems without locks go on without.
     fn hold(&self) -> Option<File> {
-        let directory = match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let directory = File::open(directory).ok()?;
+        let directory = File::open(self.directory()).ok()?;
         directory.lock().ok()?;
         Some(directory)
+    }
+
+    fn directory(&self) -> &Path {
+        match self.path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        }
     }
 }

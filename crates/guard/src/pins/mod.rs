@@ -21,11 +21,11 @@ pub use canonical::{canonical, canonical_card};
 pub use changes::{
     PinChange, PinDifference, changes_of_card, changes_of_item, changes_of_server, changes_of_text,
 };
-pub use file::{LockFile, LockFileError};
+pub use file::{LockFile, LockFileError, NoSuchLock};
 pub use inspect::{Inspection, hidden_text, inspect};
 pub use lock::{FILE, LOCK_LIMITS, Lock, LockSyntax};
 pub use lookalike::{is_mixed, skeleton};
-pub use review::{OfferedChanges, approve, diff_lines, review};
+pub use review::{OfferedChanges, UnknownServer, approve, check_server, diff_lines, review};
 
 /// A kind of definition that has a name and comes in lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,10 +1,12 @@
 //! What somebody approves: the difference between the lock and what servers offered since, and taking it.
 
+use std::collections::BTreeSet;
+
 use proofhouse_source::is_invisible;
 use serde_json::{Value, json};
 
 use super::changes::{PinChange, changes_of_server};
-use super::file::{LockFile, LockFileError};
+use super::file::{LockFile, LockFileError, listed};
 use super::lock::Lock;
 use super::{PinKind, ServerPins};
 
@@ -44,6 +46,32 @@ impl OfferedChanges {
         });
         json!({"server": self.server, "changes": changes.collect::<Vec<_>>()})
     }
+}
+
+/// A server that neither the lock nor what was offered has.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no server `{name}` in the lock; {}", listed("servers there", names))]
+pub struct UnknownServer {
+    /// What it was called.
+    pub name: String,
+    /// The servers there are.
+    pub names: Vec<String>,
+}
+
+/// Checks that the lock or what was offered has a server of this name.
+///
+/// # Errors
+///
+/// Returns an error, with the names there are, when neither has.
+pub fn check_server(lock: &Lock, pending: &Lock, name: &str) -> Result<(), UnknownServer> {
+    let names: BTreeSet<&String> = lock.servers.keys().chain(pending.servers.keys()).collect();
+    if names.iter().any(|known| *known == name) {
+        return Ok(());
+    }
+    Err(UnknownServer {
+        name: name.to_owned(),
+        names: names.into_iter().cloned().collect(),
+    })
 }
 
 /// What servers offered that the lock does not have.

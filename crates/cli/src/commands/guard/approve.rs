@@ -1,10 +1,10 @@
 //! `proofhouse guard approve` and `proofhouse guard check`: what people look at before they trust it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use proofhouse_campaign::file_kind::WantedFiles;
-use proofhouse_guard::pins::{self, LockFile, OfferedChanges, approve, review};
+use proofhouse_guard::pins::{self, LockFile, OfferedChanges, approve, check_server, review};
 use proofhouse_guard::{OpenedPolicy, policy};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use crate::output::{CommandError, StdoutData, talk};
     0   nothing to approve, or approved with --yes\n  \
     1   there is something to approve\n  \
     3   the lock cannot be used\n  \
-    64  invalid arguments")]
+    64  invalid arguments, or a server or a lock that is not there")]
 pub(super) struct GuardApprove {
     /// The lock file, which holds the approved definitions
     #[arg(long, value_name = "FILE", default_value = pins::FILE)]
@@ -64,9 +64,18 @@ pub(super) struct GuardCheck {
 impl GuardApprove {
     pub(super) fn run(self) -> Result<Exit, CommandError> {
         let file = LockFile::new(&self.lock);
+        // The usual lock need not be there; one that somebody names must be.
+        if self.lock != Path::new(pins::FILE) {
+            file.check_named()
+                .map_err(|error| CommandError::of(&error, true))?;
+        }
         let lock = file.read().map_err(cannot)?;
         let pending = file.pending().read().map_err(cannot)?;
         let only = self.server.as_deref();
+        if let Some(server) = only {
+            check_server(&lock, &pending, server)
+                .map_err(|error| CommandError::of(&error, true))?;
+        }
         let offered = review(&lock, &pending, only);
         let mut data = StdoutData::new();
         if self.format == "json" {
