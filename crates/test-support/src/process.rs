@@ -1,8 +1,15 @@
 //! Looks at processes, and ends those that a test started.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::io::Read as _;
+use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+/// Longer than any program of ours runs in a test. One that still runs hangs, and so would whoever waits for it.
+const LONGEST: Duration = Duration::from_secs(10 * 60);
 
 /// A process that ends with the test that started it.
 #[derive(Debug)]
@@ -45,6 +52,43 @@ pub fn children() -> Vec<String> {
         .collect()
 }
 
+/// Kills the children of this process that run `program` for longer than a test may, and says so on stderr. The test that waits for
+/// one then fails and has a name, instead of holding up all others. Only the first call has an effect.
+pub fn end_what_hangs(program: &'static Path) {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(|| {
+        std::thread::spawn(move || {
+            let program = std::fs::canonicalize(program).unwrap();
+            let mut seen = HashMap::new();
+            loop {
+                end_older(&program, LONGEST, &mut seen);
+                std::thread::sleep(Duration::from_secs(5));
+            }
+        });
+    });
+}
+
+/// Kills the children that run `program` and were first seen longer ago than `limit`.
+fn end_older(program: &Path, limit: Duration, seen: &mut HashMap<String, Instant>) {
+    let runs = |id: &String| {
+        std::fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|link| link == program)
+    };
+    let ours: Vec<String> = children().into_iter().filter(runs).collect();
+    seen.retain(|id, _| ours.contains(id));
+    for id in ours {
+        let first = *seen.entry(id.clone()).or_insert_with(Instant::now);
+        if first.elapsed() > limit {
+            #[expect(clippy::print_stderr, reason = "no test would tell it otherwise")]
+            {
+                let arguments = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+                let shown = String::from_utf8_lossy(&arguments).replace('\0', " ");
+                eprintln!("HANGS, killed after {} s: {shown}", limit.as_secs());
+            }
+            let _ = Command::new("kill").args(["-KILL", &id]).status();
+        }
+    }
+}
+
 /// How many files this process has open.
 pub fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -72,5 +116,27 @@ mod tests {
         assert!(open_files() > 2);
         drop(started);
         assert!(!is_running(&id));
+    }
+
+    #[test]
+    fn what_hangs_is_killed_and_others_are_not() {
+        let start = |line: &str| {
+            let mut words = line.split(' ');
+            let mut command = Command::new(words.next().unwrap());
+            TestProcess(command.args(words).spawn().unwrap())
+        };
+        let (mut hangs, other) = (start("tail -f /dev/null"), start("sleep 600"));
+        let hanging = ["/usr/bin/tail", "/bin/tail"].map(std::fs::canonicalize);
+        let hanging = hanging.into_iter().find_map(Result::ok).unwrap();
+        let mut seen = HashMap::new();
+        // It has become the program once it runs it.
+        crate::wait::until_true("the hanging program is seen", || {
+            end_older(&hanging, LONGEST, &mut seen);
+            seen.len() == 1
+        });
+        assert!(is_running(&hangs.0.id()), "it may run for a while");
+        end_older(&hanging, Duration::ZERO, &mut seen);
+        assert!(!hangs.0.wait().unwrap().success());
+        assert!(is_running(&other.0.id()));
     }
 }

@@ -17,6 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use proofhouse_test_support::process;
 use serde_json::{Value, json};
 
 pub struct Ran {
@@ -31,6 +32,7 @@ pub fn command(args: &[&str]) -> Command {
 
 /// The same under a program that prepares something and then becomes the binary.
 pub fn command_under(wrapper: &[&str], args: &[&str]) -> Command {
+    process::end_what_hangs(Path::new(env!("CARGO_BIN_EXE_proofhouse")));
     // Tests leave nothing in the project.
     let names_place = |arg: &&str| ["--out", "--no-keep", "--list", "--help"].contains(arg);
     let keeps = args.first() == Some(&"run") && !args.iter().any(names_place);
