@@ -142,6 +142,19 @@ async fn a_modern_server_that_starts_slowly_is_met_as_one() {
 }
 
 #[tokio::test]
+async fn a_legacy_server_that_starts_slowly_did_nothing_unusual() {
+    let slow = r#"
+    *'"method":"server/discover"'*) first=$id ;;
+    *'"method":"initialize"'*)
+      echo '{"jsonrpc":"2.0","id":'$first',"error":{"code":-32601,"message":"what?"}}'
+      echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}' ;;
+    *'"method":"tools/call"'*)"#;
+    let report = sh(&script(&[slow, DONE])).await;
+    assert_eq!(verdict(&report), "Exploited", "{:?}", report.warnings);
+    assert_eq!(report.warnings, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn whatever_a_process_does_the_run_ends_in_time() {
     let call = |body: &str| {
         let case = format!("    *'\"method\":\"tools/call\"'*) {body} ;;\n");

@@ -119,15 +119,14 @@ impl McpClientSession {
         let is_discovery = method == McpMethod::ServerDiscover.as_str();
         let result = outcome.as_ref().ok();
         let result = result.filter(|result| supported(&result["supportedVersions"]).is_some());
-        let late = result
-            .filter(|_| is_discovery && self.is_initializing)
-            .cloned();
+        let late = result.cloned();
         let content = enriched(method, params.as_ref(), outcome);
         let direction = Direction::Response;
         self.context
             .overheard(method, direction, &content, Some(raw));
-        if late.is_some() {
-            self.late_discovery = late;
+        // A server that starts slowly answers once it has read on; a refusal by an older one is as good as none.
+        if is_discovery && self.is_initializing {
+            self.late_discovery = late.or(self.late_discovery.take());
             return;
         }
         let warning = format!("`{method}` was answered again, or too late");
