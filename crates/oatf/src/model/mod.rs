@@ -12,6 +12,7 @@ mod indicator;
 mod lazy;
 mod open;
 mod time;
+mod values;
 mod verdict;
 
 pub use attack::{

@@ -21,6 +21,10 @@ pub(super) fn state_is_mapping(check: &mut ValidationPass<'_>) {
         } else if is_built {
             let mode = view.phase.and_then(|phase| phase.mode.as_ref());
             for error in state_errors(state, mode.or(actor.mode)) {
+                if error.code == "PH-006" {
+                    check.report_too_large(&view.state_path(), error.message);
+                    continue;
+                }
                 let place = error.path.unwrap_or_default();
                 let message = format!("`{place}` cannot be read: {}", error.message);
                 check.report(&view.state_path(), message);

@@ -12,10 +12,11 @@ mod metadata;
 mod templates;
 mod view;
 
-use proofhouse_source::{Diagnostic, DiagnosticSeverity};
+use proofhouse_source::{Diagnostic, DiagnosticSeverity, ReadLimits};
 
 use crate::error::ValidationError;
 use crate::model::Document;
+use crate::primitives::nests_deeper;
 use view::ValidationPass;
 
 /// What [`validate`] found.
@@ -52,6 +53,10 @@ impl ValidationResult {
 #[must_use]
 pub fn validate(document: &Document) -> ValidationResult {
     let mut check = ValidationPass::new(document);
+    if has_deep_values(&mut check) {
+        // The rules walk through values by recursion.
+        return check.finish();
+    }
     for rule in RULES {
         check.begin(rule);
         (rule.check)(&mut check);
@@ -92,6 +97,29 @@ static OVER_LIMIT: ValidationRule = ValidationRule {
     doc: &[],
     check: by_parse,
 };
+
+/// What a program built and no reader would take.
+static TOO_DEEP: ValidationRule = ValidationRule {
+    code: "PH-006",
+    severity: DiagnosticSeverity::Error,
+    spec_ref: "own",
+    doc: &[],
+    check: by_parse,
+};
+
+/// Reports values that are nested deeper than the text of a document may be.
+fn has_deep_values(check: &mut ValidationPass<'_>) -> bool {
+    check.begin(&TOO_DEEP);
+    let levels = ReadLimits::default().max_depth;
+    let mut found = false;
+    for (path, value) in check.document.values() {
+        if nests_deeper(value, levels.saturating_sub(path.segments().len())) {
+            check.report(&path, format!("nested deeper than {levels} levels"));
+            found = true;
+        }
+    }
+    found
+}
 
 /// For rules that only text can break; the reader has reported them.
 fn by_parse(_: &mut ValidationPass<'_>) {}
