@@ -175,7 +175,7 @@ pub struct IndicatorReport {
     /// The line of the indicator in its document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// Why it has not looked at all that it should, where it did not match.
+    /// Why it has not looked at all that it should, where it did not match. It is not written.
     #[serde(skip)]
     pub not_judged: Option<NotJudged>,
 }
