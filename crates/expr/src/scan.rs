@@ -98,7 +98,12 @@ impl PlainText<'_> {
             return refused(start, "hexadecimal numbers begin with `0x`");
         }
         let is_number = first.is_ascii_digit()
-            || first == b'.' && self.source.as_bytes().get(end).is_some_and(u8::is_ascii_digit);
+            || first == b'.'
+                && self
+                    .source
+                    .as_bytes()
+                    .get(end)
+                    .is_some_and(u8::is_ascii_digit);
         let is_unsigned = is_number && matches!(token.last(), Some(b'u' | b'U'));
         if let Signs::NotMinus(at) = self.signs
             && (!is_number || is_unsigned)

@@ -185,7 +185,7 @@ macro_rules! equals {
     };
 }
 
-equals!(&str, String, bool, i64, f64, Value);
+equals!(&str, String, bool, i32, i64, u64, f64, Value);
 
 impl From<MatchCondition> for Condition {
     fn from(operators: MatchCondition) -> Self {
