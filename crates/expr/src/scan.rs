@@ -58,6 +58,75 @@ impl BracketLevel {
     }
 }
 
+/// Where a text is in an operand, as far as its signs go: CEL's grammar has `!` of `!`s and `-` of `-`s, and neither of
+/// the other, but for a negative number, which is a literal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signs {
+    /// An operand may begin.
+    Begin,
+    /// After one `!` or more.
+    Not,
+    /// After one `-` or more.
+    Minus,
+    /// After `!-`, where only a number makes sense of the `-` at this position.
+    NotMinus(usize),
+    /// An operand was begun.
+    Over,
+}
+
+/// Keeps a text to what CEL's grammar has and the parser does not mind.
+struct PlainText<'s> {
+    source: &'s str,
+    signs: Signs,
+}
+
+impl PlainText<'_> {
+    /// Looks at the token from `start` to `end`.
+    fn token(&mut self, start: usize, end: usize) -> Result<(), CompileError> {
+        let token = &self.source.as_bytes()[start..end];
+        let refused = |at, message: &str| {
+            Err(CompileError::new(CompileErrorKind::Syntax, message).at(self.source, at))
+        };
+        let first = token.first().copied().unwrap_or_default();
+        if first == 0x0b {
+            return refused(start, "unexpected character outside a text literal");
+        }
+        if first.is_ascii_whitespace() || token.starts_with(b"//") {
+            return Ok(());
+        }
+        if token.starts_with(b"0X") {
+            return refused(start, "hexadecimal numbers begin with `0x`");
+        }
+        let is_number = first.is_ascii_digit()
+            || first == b'.'
+                && self
+                    .source
+                    .as_bytes()
+                    .get(end)
+                    .is_some_and(u8::is_ascii_digit);
+        let is_unsigned = is_number && matches!(token.last(), Some(b'u' | b'U'));
+        if let Signs::NotMinus(at) = self.signs
+            && (!is_number || is_unsigned)
+        {
+            return refused(at, "`-` cannot follow `!`; write `!(-…)`");
+        }
+        self.signs = match (token, self.signs) {
+            (b"!", Signs::Minus) => {
+                return refused(start, "`!` cannot follow `-`; write `-(!…)`");
+            }
+            (b"!", _) => Signs::Not,
+            (b"-", Signs::Begin | Signs::Minus) => Signs::Minus,
+            (b"-", Signs::Not) => Signs::NotMinus(start),
+            (b")" | b"]" | b"}", _) => Signs::Over,
+            (b"in", _) => Signs::Begin,
+            _ if is_word(first) || is_number => Signs::Over,
+            _ if matches!(first, b'\'' | b'"' | b'`') => Signs::Over,
+            _ => Signs::Begin,
+        };
+        Ok(())
+    }
+}
+
 /// Refuses a text that is too long, or whose tree would be too deep. Gives the
 /// text to parse: `has(name)`, which the parser refuses though people write it,
 /// is a call of [`IS_BOUND`] in it where that is allowed.
@@ -86,6 +155,10 @@ pub(crate) fn check<'s>(
     let bytes = source.as_bytes();
     let mut levels = vec![BracketLevel::default()];
     let mut has = Vec::new();
+    let mut plain = PlainText {
+        source,
+        signs: Signs::Begin,
+    };
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         let start = at;
@@ -183,6 +256,9 @@ pub(crate) fn check<'s>(
                 .at(source, start));
             }
             _ => {}
+        }
+        if !extended {
+            plain.token(start, at)?;
         }
     }
     // Whatever is still open is a syntax error the parser will report, but it
@@ -303,6 +379,49 @@ mod tests {
         assert_eq!(kind(&format!("{}a", "!-".repeat(2000))), deep);
         assert_eq!(kind(&format!("{}a", "[a?".repeat(50))), deep);
         assert_eq!(kind(&"a ".repeat(9000)), Some(CompileErrorKind::TooLarge));
+    }
+
+    #[test]
+    fn plain_texts_keep_to_the_grammar() {
+        for (source, offset) in [
+            ("0X1F", 0),
+            ("a == 0X1Fu", 5),
+            ("!-message.a", 1),
+            ("a && ! - a", 7),
+            ("-!message.a", 1),
+            ("- // b\n !a", 8),
+            ("[!-1u]", 2),
+            ("!--1", 1),
+            ("a \u{b}== 1", 2),
+        ] {
+            let error = check(source, &ExprLimits::default(), false).map(|_| ());
+            let error = error.unwrap_err();
+            assert_eq!(
+                (error.kind, error.offset),
+                (CompileErrorKind::Syntax, Some(offset)),
+                "{source:?}"
+            );
+            assert_eq!(kind(source), None, "{source:?}");
+        }
+        for source in [
+            "0x1F",
+            "!-1",
+            "!- 1.5",
+            "!-.5",
+            "--a",
+            "!!a",
+            "a -!b",
+            "-(!a)",
+            "!(-a)",
+            "a[0] - -b",
+            "1e-5 != -a",
+            "a != -b",
+            "'0X1F \u{b} !-a'",
+            "a // \u{b} !-a",
+        ] {
+            let checked = check(source, &ExprLimits::default(), false);
+            assert!(checked.is_ok(), "{source:?}");
+        }
     }
 
     #[test]

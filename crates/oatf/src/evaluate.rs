@@ -52,7 +52,8 @@ pub fn evaluate_pattern_within(
     message: &Value,
     budget: &mut MatchBudget,
 ) -> Result<bool, EvaluationError> {
-    find_match(pattern, message, budget).map(|found| found.is_some())
+    let target = pattern.target.as_deref().unwrap_or_default();
+    find_match(pattern, target, message, budget).map(|found| found.is_some())
 }
 
 /// What a pattern matched: a value, or the absence of one.
@@ -63,13 +64,13 @@ enum PatternEvidence<'m> {
 
 fn find_match<'m>(
     pattern: &PatternMatch,
+    target: &str,
     message: &'m Value,
     budget: &mut MatchBudget,
 ) -> Result<Option<PatternEvidence<'m>>, EvaluationError> {
     let Some(condition) = &pattern.condition else {
         return Err(unusable("the pattern has no condition"));
     };
-    let target = pattern.target.as_deref().unwrap_or_default();
     within_depth(target)?;
     if let Condition::Operators(operators) = condition {
         if operators.is_empty() {
@@ -187,8 +188,9 @@ fn outcome(
     semantic_evaluator: Option<&dyn SemanticEvaluator>,
 ) -> Result<EvaluateResult, EvaluationError> {
     if let Some(pattern) = &indicator.pattern {
+        let target = pattern.target.as_ref().unwrap_or(&indicator.target);
         return Ok(
-            match find_match(pattern, message, &mut MatchBudget::default())? {
+            match find_match(pattern, target, message, &mut MatchBudget::default())? {
                 Some(PatternEvidence::Value(value)) => {
                     (IndicatorResult::Matched, Some(quote(value)))
                 }
@@ -216,7 +218,10 @@ fn outcome(
     if let Some(semantic) = &indicator.semantic {
         return match semantic_evaluator {
             None => Ok(skipped("semantic evaluation is not available")),
-            Some(evaluator) => semantic_outcome(semantic, message, evaluator),
+            Some(evaluator) => {
+                let target = semantic.target.as_ref().unwrap_or(&indicator.target);
+                semantic_outcome(semantic, target, message, evaluator)
+            }
         };
     }
     Err(unusable("the indicator has no way of detection"))
@@ -228,11 +233,12 @@ fn skipped(reason: &str) -> EvaluateResult {
 
 fn semantic_outcome(
     semantic: &SemanticMatch,
+    target: &str,
     message: &Value,
     evaluator: &dyn SemanticEvaluator,
 ) -> Result<EvaluateResult, EvaluationError> {
     let mut highest: Option<f64> = None;
-    for value in resolve_wildcard_path(semantic.target.as_deref().unwrap_or_default(), message) {
+    for value in resolve_wildcard_path(target, message) {
         let score = evaluator.evaluate(
             &coerce_to_text(value),
             &semantic.intent,

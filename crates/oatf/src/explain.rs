@@ -190,6 +190,12 @@ mod tests {
         for explanation in explanations().filter(|one| !one.code.starts_with("PH-")) {
             let place = explanation.spec_ref;
             assert!(place.contains('§'), "{}: {place}", explanation.code);
+            // The chapter that lists all rules is the place of none.
+            for listed in ["§11.1", "§11.2", "SDK §3.2", "SDK §3.3", "SDK §2"] {
+                let mut cited = place.split(", ").flat_map(|part| part.split(" and "));
+                let whole = |part: &str| part.trim_start_matches("format ") == listed;
+                assert!(!cited.any(whole), "{}: {place}", explanation.code);
+            }
         }
     }
 

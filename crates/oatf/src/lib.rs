@@ -76,8 +76,10 @@ pub use normalize::normalize;
 pub use parse::{Fragment, parse, parse_with};
 pub use primitives::*;
 pub use proofhouse_expr::re2::{MatchBudget, Re2Error, Re2ErrorKind, Re2Pattern, RegexTimeout};
-pub use proofhouse_source::format::Durations;
-pub use proofhouse_source::{Diagnostic, DiagnosticSeverity, ReadLimits, Span, did_you_mean};
+pub use proofhouse_source::format::{DurationError, Durations};
+pub use proofhouse_source::{
+    Diagnostic, DiagnosticSeverity, PathSegment, ReadLimits, Span, did_you_mean,
+};
 pub use registry::{known_modes, known_protocols};
 pub use schema::{json_schema, reference};
 pub use serde_json_path::JsonPath;

@@ -29,23 +29,23 @@ steps! {
     /// Name `Untitled`, version 1, status draft, severity confidence 50, phase names `phase-N`,
     /// trigger count 1 beside an event, correlation logic any beside indicators, mapping
     /// relationship primary. A phase's mode stays implied where it is inherited: the actor has it.
-    "N-001" "SDK §3.3 and §2.3" => defaults;
+    "N-001" "format §11.2.1, SDK §2.3" => defaults;
     /// A scalar severity becomes a level with a confidence of 50.
-    "N-002" "SDK §3.3 and §2.4" => severity;
+    "N-002" "format §11.2.2, SDK §2.4" => severity;
     /// Indicators without an id get `{attack.id}-{NN}`, or `indicator-{NN}` without one.
-    "N-003" "SDK §3.3 and §2.12" => indicator_ids;
+    "N-003" "format §11.2.3, SDK §2.12" => indicator_ids;
     /// An indicator's protocol, and the target of its pattern or semantic match, are filled in.
-    "N-004" "SDK §3.3 and §4.4" => indicator_targets;
+    "N-004" "format §11.2.4, SDK §4.4" => indicator_targets;
     /// A pattern in shorthand gets an explicit `condition`.
-    "N-005" "SDK §3.3 and §2.13" => pattern_shorthand;
+    "N-005" "format §11.2.5, SDK §2.13" => pattern_shorthand;
     /// The single-phase form becomes one actor called `default` with one phase.
-    "N-006" "SDK §3.3 and §2.6" => single_phase;
+    "N-006" "format §11.2.6, SDK §2.6" => single_phase;
     /// The multi-phase form becomes one actor called `default`.
     ///
     /// Its mode is `execution.mode`, or that of the first phase.
-    "N-007" "SDK §3.3 and §2.6" => multi_phase;
+    "N-007" "format §11.2.7, SDK §2.6" => multi_phase;
     /// Tags become lower case, with `-` for `_` and spaces.
-    "N-008" "SDK §3.3 and §2.5" => tags;
+    "N-008" "format §4.5, SDK §2.5" => tags;
 }
 
 /// Normalizes a document. Normalizing twice changes nothing.

@@ -210,7 +210,7 @@ pub(crate) fn state_errors(state: &serde_json::Value, mode: Option<&Mode>) -> Ve
     let read = decode_fragment(state, |decoder, node| decoder.state(node, mode));
     let errors = read.err().into_iter().flatten();
     // The rest is about texts of documents, or told by other rules.
-    let of_lists = errors.filter(|error| matches!(error.code, "PH-009" | "PH-010"));
+    let of_lists = errors.filter(|error| matches!(error.code, "PH-006" | "PH-009" | "PH-010"));
     of_lists.collect()
 }
 

@@ -10,6 +10,7 @@ use crate::model::{
     SynthesizeBlock, Trigger, predicate_value,
 };
 use crate::normalize;
+use crate::primitives::{MAX_VALUE_DEPTH, nests_deeper, shallow_copy};
 
 /// Writes the canonical YAML of a document: normalized, `oatf` first, fields in the order of the
 /// specification, block style, `x-` fields kept.
@@ -22,12 +23,20 @@ use crate::normalize;
 /// let again = proofhouse_oatf::parse(&canonical).unwrap();
 /// assert_eq!(proofhouse_oatf::serialize(&again), canonical);
 /// ```
+///
+/// A document that holds a value nested deeper than 512 levels, which [`validate`](crate::validate) refuses (PH-006), is
+/// written as it stands, and as [`to_value`] gives it.
 #[must_use]
 pub fn serialize(document: &Document) -> String {
+    let is_deep = |(_, value): (_, &Value)| nests_deeper(value, MAX_VALUE_DEPTH);
+    if document.values().into_iter().any(is_deep) {
+        return to_yaml(&document_value(document));
+    }
     to_yaml(&document_value(&normalize(document.clone())))
 }
 
-/// The document as a value, as it stands: not normalized, short forms kept.
+/// The document as a value, as it stands: not normalized, short forms kept. What is nested deeper than 512 levels in a
+/// value of it is null.
 ///
 /// ```
 /// let text = "oatf: \"0.1\"\nattack:\n  execution:\n    mode: mcp_server\n    state: {}\n";
@@ -60,7 +69,7 @@ impl FieldWriter {
 
     fn extend(mut self, extensions: &Extensions) -> Self {
         for (key, value) in extensions {
-            self.0.insert(key.clone(), value.clone());
+            self.0.insert(key.clone(), shallow_copy(value));
         }
         self
     }
@@ -160,7 +169,7 @@ pub(crate) fn reference_value(reference: &Reference) -> Value {
 pub(crate) fn execution_value(execution: &Execution) -> Value {
     FieldWriter::default()
         .put("mode", execution.mode.as_ref().map(Mode::as_str))
-        .put("state", execution.state.clone())
+        .put("state", execution.state.as_ref().map(shallow_copy))
         .put_list("phases", execution.phases.as_ref(), phase_value)
         .put_list("actors", execution.actors.as_ref(), actor_value)
         .extend(&execution.extensions)
@@ -181,7 +190,7 @@ pub(crate) fn phase_value(phase: &Phase) -> Value {
         .put("name", phase.name.as_deref())
         .put("description", phase.description.as_deref())
         .put("mode", phase.mode.as_ref().map(Mode::as_str))
-        .put("state", phase.state.clone())
+        .put("state", phase.state.as_ref().map(shallow_copy))
         .put_list("extractors", phase.extractors.as_ref(), extractor_value)
         .put_list("on_enter", phase.on_enter.as_ref(), action_value)
         .put("trigger", phase.trigger.as_ref().map(trigger_value))
@@ -204,13 +213,13 @@ pub(crate) fn action_value(action: &Action) -> Value {
         let value = match kind {
             ActionKind::Send { method, params } => FieldWriter::default()
                 .put("method", Some(method.as_str()))
-                .put("params", params.clone())
+                .put("params", params.as_ref().map(shallow_copy))
                 .done(),
             ActionKind::Log { message, level } => FieldWriter::default()
                 .put("message", Some(message.as_str()))
                 .put("level", text(*level))
                 .done(),
-            ActionKind::Binding { value, .. } => value.clone(),
+            ActionKind::Binding { value, .. } => shallow_copy(value),
         };
         fields = fields.put(kind.key(), Some(value));
     }
@@ -229,7 +238,7 @@ pub(crate) fn trigger_value(trigger: &Trigger) -> Value {
 pub(crate) fn response_entry_value(entry: &ResponseEntry) -> Value {
     FieldWriter::default()
         .put("when", entry.when.as_ref().map(predicate_value))
-        .put("content", entry.content.clone())
+        .put("content", entry.content.as_ref().map(shallow_copy))
         .put(
             "synthesize",
             entry.synthesize.as_ref().map(synthesize_value),

@@ -20,27 +20,22 @@ use serde_json::Value;
 /// assert_eq!(said, "one\ntwo\n");
 /// ```
 pub fn collect_answer(answer: &Value, max_bytes: usize, said: &mut String) {
-    match answer {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                match value {
-                    _ if key == "history" => {}
-                    Value::String(text) if key == "text" => {
-                        if said.len() < max_bytes {
-                            said.push_str(text);
-                            said.push('\n');
-                        }
-                    }
-                    other => collect_answer(other, max_bytes, said),
-                }
+    // What is still to be looked at, the next one last, and whether it stands behind `text`.
+    let mut open = vec![(answer, false)];
+    while let Some((value, is_text)) = open.pop() {
+        match value {
+            Value::String(text) if is_text && said.len() < max_bytes => {
+                said.push_str(text);
+                said.push('\n');
             }
-        }
-        Value::Array(items) => {
-            for item in items {
-                collect_answer(item, max_bytes, said);
+            Value::Object(fields) => {
+                let asked = fields.iter().filter(|(key, _)| *key != "history");
+                let values = asked.map(|(key, value)| (value, key == "text"));
+                open.extend(values.rev());
             }
+            Value::Array(items) => open.extend(items.iter().rev().map(|item| (item, false))),
+            _ => {}
         }
-        _ => {}
     }
 }
 
@@ -70,4 +65,23 @@ pub fn of_part(part: &Value) -> Option<&str> {
 /// ```
 pub fn of_parts(parts: &Value) -> impl Iterator<Item = &str> {
     parts.as_array().into_iter().flatten().filter_map(of_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_may_be_nested_deeper_than_any_stack() {
+        let mut answer = serde_json::json!({"text": "end"});
+        for _ in 0..30_000 {
+            answer = Value::Array(vec![answer]);
+        }
+        let mut said = String::new();
+        collect_answer(&answer, usize::MAX, &mut said);
+        assert_eq!(said, "end\n");
+        while let Value::Array(mut items) = answer {
+            answer = items.pop().unwrap_or_default();
+        }
+    }
 }

@@ -288,7 +288,8 @@ impl Scanner {
         };
         let applies = |rule: RuleId| dropped_by(self.indicator(rule), message).is_none();
         for (index, group) in self.groups.iter().enumerate() {
-            if group.protocol != message.protocol {
+            let protocol = group.protocol.as_ref();
+            if protocol.is_some_and(|protocol| *protocol != message.protocol) {
                 continue;
             }
             let mut any = false;

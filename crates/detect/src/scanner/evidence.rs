@@ -1,7 +1,7 @@
 //! Evidence: which message, which place in it, and which words.
 
 use proofhouse_oatf::{Condition, MatchBudget, coerce_to_text};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::canaries::{CanaryAt, PieceAt};
@@ -11,7 +11,7 @@ use crate::trace::{MessagePieces, TraceMessage, WholeMessage};
 const MAX_CHARACTERS: usize = 200;
 
 /// What an indicator matched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The message, by its number in the trace; of one that came in pieces, the first of them.
     pub sequence: u64,

@@ -18,7 +18,8 @@ pub(super) type ConditionId = u32;
 /// Patterns with one protocol and one target.
 #[derive(Debug, Default)]
 pub(super) struct PatternGroup {
-    pub(super) protocol: Protocol,
+    /// Without one, of every protocol.
+    pub(super) protocol: Option<Protocol>,
     pub(super) target: String,
     /// Every rule of the group.
     pub(super) rules: Vec<RuleId>,
@@ -34,7 +35,7 @@ pub(super) struct PatternGroup {
 }
 
 impl PatternGroup {
-    pub(super) fn new(protocol: Protocol, target: String) -> Self {
+    pub(super) fn new(protocol: Option<Protocol>, target: String) -> Self {
         Self {
             protocol,
             target,

@@ -27,8 +27,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proofhouse_oatf::{
-    CelEvaluator, DefaultCelEvaluator, Document, Indicator, IndicatorMethod, Protocol,
-    SemanticEvaluator, Span,
+    CelEvaluator, Condition, DefaultCelEvaluator, Document, Indicator, IndicatorMethod,
+    MAX_TRAVERSAL_DEPTH, PatternMatch, Protocol, SemanticEvaluator, Span,
 };
 
 use canaries::CanaryGroup;
@@ -113,7 +113,7 @@ pub struct Scanner {
     groups: Vec<PatternGroup>,
     /// The rules that share each condition; all of them look at the same place.
     conditions: Vec<Vec<RuleId>>,
-    /// Rules that are CEL expressions.
+    /// Rules that are CEL expressions, and those that `evaluate_indicator` has an error for.
     expressions: Vec<RuleId>,
     /// Rules that are judged by meaning.
     semantics: Vec<RuleId>,
@@ -309,7 +309,7 @@ impl Scanner {
     }
 
     fn compile(&mut self) -> Result<(), BuildError> {
-        let mut by_place: HashMap<(Protocol, String), usize> = HashMap::new();
+        let mut by_place: HashMap<(Option<Protocol>, String), usize> = HashMap::new();
         let mut literals: Vec<HashMap<Vec<u8>, usize>> = Vec::new();
         let mut by_condition: HashMap<(usize, String), usize> = HashMap::new();
         for (document, source) in self.documents.iter().enumerate() {
@@ -328,15 +328,17 @@ impl Scanner {
                     document: u32::try_from(document).map_err(too_many)?,
                     indicator: u32::try_from(position).map_err(too_many)?,
                 });
-                match indicator.detection() {
+                match asked_for(indicator) {
                     Some(IndicatorMethod::Expression) => self.expressions.push(rule),
                     Some(IndicatorMethod::Semantic) => self.semantics.push(rule),
+                    // Its canaries are all there is of it.
+                    None if indicator.extensions.contains_key(EXTENSION_FIELD) => {}
                     _ => {
-                        let Some(pattern) = &indicator.pattern else {
+                        let Some((pattern, target)) = grouped(indicator) else {
+                            self.expressions.push(rule);
                             continue;
                         };
-                        let target = pattern.target.as_ref().unwrap_or(&indicator.target);
-                        let protocol = indicator.protocol.clone().unwrap_or_default();
+                        let protocol = indicator.protocol.clone();
                         let group = *by_place
                             .entry((protocol.clone(), target.clone()))
                             .or_insert_with(|| {
@@ -371,6 +373,34 @@ impl Scanner {
         }
         Ok(())
     }
+}
+
+/// The method that evaluation takes: with several keys, which no valid document has, the first of these.
+fn asked_for(indicator: &Indicator) -> Option<IndicatorMethod> {
+    if indicator.pattern.is_some() {
+        Some(IndicatorMethod::Pattern)
+    } else if indicator.expression.is_some() {
+        Some(IndicatorMethod::Expression)
+    } else {
+        let semantic = indicator.semantic.as_ref();
+        semantic.map(|_| IndicatorMethod::Semantic)
+    }
+}
+
+/// The pattern of an indicator and its target, if it can be judged together with others: a document that a program built
+/// may have one that can only fail, whatever the message.
+fn grouped(indicator: &Indicator) -> Option<(&PatternMatch, &String)> {
+    let pattern = indicator.pattern.as_ref()?;
+    let target = pattern.target.as_ref().unwrap_or(&indicator.target);
+    let can_fail = match pattern.condition.as_ref()? {
+        Condition::Equals(_) => false,
+        Condition::Operators(operators) => {
+            let regex = operators.regex.as_ref();
+            operators.is_empty() || regex.is_some_and(|regex| regex.engine_pattern().is_err())
+        }
+    };
+    let is_short = target.split('.').count() <= MAX_TRAVERSAL_DEPTH;
+    (is_short && !can_fail).then_some((pattern, target))
 }
 
 impl std::fmt::Debug for Scanner {

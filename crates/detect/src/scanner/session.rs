@@ -9,7 +9,7 @@ use proofhouse_oatf::{
     AttackResult, AttackVerdict, Indicator, IndicatorMethod, IndicatorResult, IndicatorVerdict,
     Protocol, compute_verdict,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Scanner;
 use super::class::UnknownFact;
@@ -146,7 +146,7 @@ struct RuleState {
 }
 
 /// The verdict on one document, with its evidence.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DocumentVerdict {
     /// The name the document was added with.
     pub name: String,
@@ -157,7 +157,7 @@ pub struct DocumentVerdict {
 }
 
 /// What one indicator found in a trace.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndicatorReport {
     /// The indicator.
     pub id: String,
@@ -175,7 +175,7 @@ pub struct IndicatorReport {
     /// The line of the indicator in its document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// Why it has not looked at all that it should, where it did not match.
+    /// Why it has not looked at all that it should, where it did not match. It is not written.
     #[serde(skip)]
     pub not_judged: Option<NotJudged>,
 }
@@ -476,7 +476,7 @@ impl ScanSession<'_> {
                 let mut indicators = Vec::new();
                 for (index, indicator) in attack.indicators().iter().enumerate() {
                     let Some(state) = rules.next() else { break };
-                    let (result, reason) = self.result(indicator.detection(), state);
+                    let (result, reason) = self.result(super::asked_for(indicator), state);
                     let id = indicator.id.clone().unwrap_or_default();
                     let evidence = state.evidence.iter().map(|(_, evidence)| evidence);
                     let words = evidence

@@ -4,7 +4,7 @@ use proofhouse_oatf::{Direction, Protocol};
 use proofhouse_protocol::assembly::{
     AssembledMessage, Assembler, AssemblyLimits, StreamRole, WireMessage,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::message::TraceMessage;
 
@@ -57,7 +57,7 @@ impl<'m> WholeMessage<'m> {
 }
 
 /// Where the pieces of a message stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessagePieces {
     /// How many there are.
     pub count: u64,

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use proofhouse_detect::{ScanFinding, ScanOutcome, Scanner, TraceMessage, dropped_by};
 use proofhouse_oatf::{
-    DefaultCelEvaluator, Direction, Document, EvaluationError, EvaluationErrorKind,
-    IndicatorResult, SemanticEvaluator, SemanticExamples, SemanticIntentClass, evaluate_indicator,
-    load,
+    Attack, DefaultCelEvaluator, Direction, Document, EvaluationError, EvaluationErrorKind,
+    Indicator, IndicatorResult, MatchCondition, PatternMatch, Protocol, SemanticEvaluator,
+    SemanticExamples, SemanticIntentClass, SemanticMatch, evaluate_indicator, load, normalize,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -291,4 +291,114 @@ proptest! {
             check(&documents, message);
         }
     }
+}
+
+/// What a program builds need not be valid, nor normalized.
+#[test]
+fn built_documents_are_judged_alike() {
+    let built = |id: &str, indicator: Indicator| Indicator {
+        id: Some(id.to_owned()),
+        ..indicator
+    };
+    let semantic = || {
+        Some(SemanticMatch {
+            intent: "secret".to_owned(),
+            threshold: Some(0.5),
+            ..SemanticMatch::default()
+        })
+    };
+    let regex_and_text = MatchCondition {
+        contains: Some("nowhere".to_owned()),
+        ..MatchCondition::regex("[")
+    };
+    let too_long = vec!["a"; 65].join(".");
+    let indicators = vec![
+        built(
+            "long",
+            Indicator::matching(&*too_long, MatchCondition::exists(false)),
+        ),
+        built("none", Indicator::matching("a", MatchCondition::default())),
+        built(
+            "no condition",
+            Indicator {
+                target: "a".to_owned(),
+                pattern: Some(PatternMatch::default()),
+                ..Indicator::default()
+            },
+        ),
+        built(
+            "two",
+            Indicator {
+                semantic: semantic(),
+                ..Indicator::expression("message.a == 'secret'")
+            },
+        ),
+        built(
+            "two more",
+            Indicator {
+                semantic: semantic(),
+                ..Indicator::matching("a", "secret")
+            },
+        ),
+        built("nothing", Indicator::default()),
+        built(
+            "its target",
+            Indicator::matching("a", MatchCondition::contains("secret")),
+        ),
+        built(
+            "a target",
+            Indicator {
+                target: "a".to_owned(),
+                semantic: semantic(),
+                ..Indicator::default()
+            },
+        ),
+        built(
+            "no regex",
+            Indicator::matching("nowhere", MatchCondition::regex("[")),
+        ),
+        built("no regex either", Indicator::matching("a", regex_and_text)),
+        built(
+            "no path",
+            Indicator::matching("a[0]", MatchCondition::exists(false)),
+        ),
+    ];
+    let document = |protocol: Option<Protocol>| {
+        let indicators = indicators.iter().map(|indicator| Indicator {
+            protocol: protocol.clone(),
+            ..indicator.clone()
+        });
+        Document::new(Attack {
+            indicators: Some(indicators.collect()),
+            ..Attack::default()
+        })
+    };
+    for content in [
+        json!({"a": "secret"}),
+        json!({"a": ["x"]}),
+        json!({"b": 1}),
+        json!(null),
+    ] {
+        let message = TraceMessage::new("mcp", "tools/call", content);
+        for protocol in [None, Some(Protocol::Mcp), Some(Protocol::A2a)] {
+            let document = document(protocol);
+            check(&[document.clone(), normalize(document)], &message);
+        }
+    }
+    let two = document(Some(Protocol::Mcp));
+    let scanner = Scanner::builder()
+        .without_cel()
+        .add("two", two)
+        .build()
+        .unwrap();
+    let mut session = scanner.session();
+    session.feed(&TraceMessage::new(
+        "mcp",
+        "tools/call",
+        json!({"a": "secret"}),
+    ));
+    assert_eq!(
+        session.verdicts()[0].indicators[3].result,
+        IndicatorResult::Skipped
+    );
 }

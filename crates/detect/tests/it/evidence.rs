@@ -77,3 +77,29 @@ fn what_was_judged_is_shown() {
         );
     }
 }
+
+#[test]
+fn verdicts_come_back() {
+    let document = proofhouse_oatf::load(
+        "oatf: \"0.1\"\nattack:\n  execution: {mode: mcp_server, state: {tools: []}}\n  indicators:\n    \
+         - {surface: tools/call, target: arguments, pattern: {contains: passwd}}\n    \
+         - {surface: tools/list, target: tools, pattern: {contains: x}}\n",
+    );
+    let document = document.unwrap().document;
+    let scanner = proofhouse_detect::Scanner::builder()
+        .add("d", document)
+        .build()
+        .unwrap();
+    let mut session = scanner.session();
+    let content = serde_json::json!({"arguments": {"path": "/etc/passwd"}});
+    session.feed(&proofhouse_detect::TraceMessage::new(
+        "mcp",
+        "tools/call",
+        content,
+    ));
+    let verdicts = session.verdicts();
+    assert_eq!(verdicts[0].indicators[0].evidence.len(), 1);
+    let json = serde_json::to_string(&verdicts).unwrap();
+    let again: Vec<proofhouse_detect::DocumentVerdict> = serde_json::from_str(&json).unwrap();
+    assert_eq!(again, verdicts);
+}

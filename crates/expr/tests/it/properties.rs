@@ -307,6 +307,21 @@ proptest! {
             let _ = program.evaluate(&variables);
         }
     }
+
+    #[test]
+    fn what_is_plain_cel_here_is_cel_by_its_grammar(
+        tokens in prop::collection::vec(prop::sample::select(vec![
+            "a", "message.a", "1", "1u", "0x1F", "0X1F", "0x1U", "1.5", ".5", "1E9", "1e-9", "'a'", "R'\\'", "bR\"a\"",
+            "'\\X41'", "'\\?'", "'\\u00e9'", "true", "null", "[a]", "{a: 1}", "(a)", "a ? b : c", "size(a)", "a.b()", "a[0]",
+            "[a, ]", ".a", "!", "-", "!-", "-!", "!", "-", "+", "*", "&&", "||", "==", "!=", "<", " in ", "(", ")", "[", "]",
+            ".", ",", "?", ":", " ", "\t", "\u{b}", "\u{c}", "\r", "\n", "// \u{e9} \u{b}\n", "as", "\u{1c}", "\u{0}", "$",
+        ]), 0..8)
+    ) {
+        let source = tokens.concat();
+        if Program::compile(&source).is_ok() {
+            prop_assert!(cel::parser::Parser::new().parse(&source).is_ok(), "{source:?}");
+        }
+    }
 }
 
 fn without_ids(expr: &cel::IdedExpr) -> String {

@@ -178,6 +178,16 @@ pub struct Severity {
     pub confidence: Option<i64>,
 }
 
+/// The level alone, as the short form says it.
+impl From<SeverityLevel> for Severity {
+    fn from(level: SeverityLevel) -> Self {
+        Self {
+            level,
+            confidence: None,
+        }
+    }
+}
+
 /// Taxonomy and framework mappings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Classification {

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::RegexPattern;
+use crate::primitives::shallow_copy;
 
 /// A test of one value: equal to something, or satisfying operators.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,11 +131,11 @@ impl MatchCondition {
 pub type MatchPredicate = IndexMap<String, MatchEntry>;
 
 impl Condition {
-    /// The condition as it is written in a document.
+    /// The condition as it is written in a document. What is nested deeper than 512 levels is null.
     #[must_use]
     pub fn to_value(&self) -> Value {
         match self {
-            Self::Equals(value) => value.clone(),
+            Self::Equals(value) => shallow_copy(value),
             Self::Operators(operators) => Value::Object(operators.to_map()),
         }
     }
@@ -157,7 +158,11 @@ impl MatchCondition {
             "regex",
             self.regex.as_ref().map(|r| Value::from(r.as_str())),
         );
-        put("any_of", self.any_of.clone().map(Value::from));
+        let any_of = self.any_of.as_ref();
+        put(
+            "any_of",
+            any_of.map(|values| values.iter().map(shallow_copy).collect()),
+        );
         put("gt", self.gt.map(number));
         put("lt", self.lt.map(number));
         put("gte", self.gte.map(number));
@@ -180,7 +185,7 @@ macro_rules! equals {
     };
 }
 
-equals!(&str, String, bool, i64, f64, Value);
+equals!(&str, String, bool, i32, i64, u64, f64, Value);
 
 impl From<MatchCondition> for Condition {
     fn from(operators: MatchCondition) -> Self {

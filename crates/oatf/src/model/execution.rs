@@ -111,6 +111,29 @@ pub struct Action {
 }
 
 impl Action {
+    /// Sends a protocol message on entry.
+    #[must_use]
+    pub fn send(method: impl Into<String>, params: Option<Value>) -> Self {
+        let method = method.into();
+        Self::of(ActionKind::Send { method, params })
+    }
+
+    /// Logs a line on entry, at the level a tool takes when there is none.
+    #[must_use]
+    pub fn log(message: impl Into<String>) -> Self {
+        Self::of(ActionKind::Log {
+            message: message.into(),
+            level: None,
+        })
+    }
+
+    fn of(kind: ActionKind) -> Self {
+        Self {
+            kinds: vec![kind],
+            extensions: Extensions::new(),
+        }
+    }
+
     /// The action, when it is the one a valid document has.
     #[must_use]
     pub fn kind(&self) -> Option<&ActionKind> {
@@ -170,6 +193,32 @@ pub struct Trigger {
     pub r#match: Option<MatchPredicate>,
     /// When to go on regardless.
     pub after: Option<DurationText>,
+}
+
+impl Trigger {
+    /// Waits for an event of this type; what it must hold, and how many of them, can be set on it.
+    ///
+    /// ```
+    /// use proofhouse_oatf::Trigger;
+    /// let twice = Trigger { count: Some(2), ..Trigger::event("tools/call") };
+    /// assert_eq!(twice.event.as_deref(), Some("tools/call"));
+    /// ```
+    #[must_use]
+    pub fn event(event: impl Into<String>) -> Self {
+        Self {
+            event: Some(event.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Waits for a time such as `30s`.
+    #[must_use]
+    pub fn after(duration: impl Into<DurationText>) -> Self {
+        Self {
+            after: Some(duration.into()),
+            ..Self::default()
+        }
+    }
 }
 
 /// Something that happened on the wire, as triggers see it.

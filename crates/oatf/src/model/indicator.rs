@@ -83,6 +83,19 @@ impl Indicator {
         }
     }
 
+    /// An indicator that asks a [`SemanticEvaluator`](crate::SemanticEvaluator) whether what is at `target` means `intent`.
+    #[must_use]
+    pub fn semantic(target: impl Into<String>, intent: impl Into<String>) -> Self {
+        Self {
+            target: target.into(),
+            semantic: Some(SemanticMatch {
+                intent: intent.into(),
+                ..SemanticMatch::default()
+            }),
+            ..Self::default()
+        }
+    }
+
     /// The method the detection key implies, when there is exactly one.
     #[must_use]
     pub fn detection(&self) -> Option<IndicatorMethod> {

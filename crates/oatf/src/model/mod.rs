@@ -12,6 +12,7 @@ mod indicator;
 mod lazy;
 mod open;
 mod time;
+mod values;
 mod verdict;
 
 pub use attack::{
@@ -34,7 +35,7 @@ pub use indicator::{
 };
 pub use lazy::{JsonPathError, RegexPattern, Selector};
 pub use open::{Framework, Mode, OtherName, Protocol, Surface};
-pub use time::{DateOrDateTime, DurationText};
+pub use time::{DateError, DateOrDateTime, DurationText};
 pub use verdict::{AttackVerdict, EvaluationSummary, IndicatorVerdict};
 
 /// Extension fields: keys that start with `x-`, kept as they are in the order they were written.

@@ -77,6 +77,19 @@ impl DateOrDateTime {
     }
 }
 
+/// A text is neither a date nor a date-time with an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("neither a date nor a date-time")]
+pub struct DateError;
+
+impl std::str::FromStr for DateOrDateTime {
+    type Err = DateError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text).ok_or(DateError)
+    }
+}
+
 /// A duration as written; whether it is one is checked by V-036 and V-046.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DurationText {

@@ -23,6 +23,29 @@ pub struct IndicatorVerdict {
     pub source: Option<String>,
 }
 
+impl IndicatorVerdict {
+    /// A verdict without evidence; more can be set on it.
+    ///
+    /// ```
+    /// use proofhouse_oatf::{IndicatorResult, IndicatorVerdict};
+    /// let verdict = IndicatorVerdict {
+    ///     evidence: Some("no model was there to ask".into()),
+    ///     ..IndicatorVerdict::new("ACME-001-01", IndicatorResult::Skipped)
+    /// };
+    /// assert_eq!(verdict.result.as_str(), "skipped");
+    /// ```
+    #[must_use]
+    pub fn new(indicator_id: impl Into<String>, result: IndicatorResult) -> Self {
+        Self {
+            indicator_id: indicator_id.into(),
+            result,
+            timestamp: None,
+            evidence: None,
+            source: None,
+        }
+    }
+}
+
 /// Whether the agent complied with the attack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttackVerdict {

@@ -4,7 +4,8 @@ use proofhouse_expr::re2::MatchBudget;
 use serde_json::Value;
 
 use super::condition::timed_out;
-use super::json::{MAX_VALUE_DEPTH, is_too_deep, to_text};
+use super::json::{MAX_VALUE_DEPTH, shape_within, to_text};
+use super::path_cost::{MAX_VISITS, visits};
 use super::{coerce_to_text, unusable, usable};
 use crate::error::{EvaluationError, EvaluationErrorKind};
 use crate::model::{Extractor, ExtractorSource, ExtractorType};
@@ -39,8 +40,8 @@ pub fn evaluate_extractor(
 ///
 /// # Errors
 ///
-/// Returns `regex_timeout` when the time is over, and an error when the selector does not compile or the message is too
-/// deep for a JSONPath.
+/// Returns `regex_timeout` when the time is over, `path_resolution` when the message is nested deeper than 512 levels or
+/// the JSONPath may visit more than 5,000,000 places of it, and an error when the selector does not compile.
 pub fn evaluate_extractor_within(
     extractor: &Extractor,
     message: &Value,
@@ -54,12 +55,15 @@ pub fn evaluate_extractor_within(
         ExtractorType::JsonPath => {
             let path = extractor.selector.json_path();
             let path = path.map_err(|error| unusable(format!("not a JSONPath: {error}")))?;
-            if is_too_deep(message) {
+            let refused =
+                |text: String| EvaluationError::new(EvaluationErrorKind::PathResolution, text);
+            let Some(shape) = shape_within(message, MAX_VALUE_DEPTH) else {
                 let text = format!("the message is nested deeper than {MAX_VALUE_DEPTH} levels");
-                return Err(EvaluationError::new(
-                    EvaluationErrorKind::PathResolution,
-                    text,
-                ));
+                return Err(refused(text));
+            };
+            if visits(extractor.selector.as_str(), shape) > MAX_VISITS {
+                let text = "the JSONPath may look at too many places of a message this large";
+                return Err(refused(text.to_owned()));
             }
             let first = path.query(message).first();
             Ok(first.map(|found| to_text(found).into_owned()))

@@ -4,22 +4,65 @@
 use serde_json::{Map, Value};
 
 /// How deep a value may be where it is given to code that recurses.
-pub(super) const MAX_VALUE_DEPTH: usize = 512;
+pub(crate) const MAX_VALUE_DEPTH: usize = 512;
 
-/// Whether a value is nested deeper than [`MAX_VALUE_DEPTH`].
-pub(super) fn is_too_deep(value: &Value) -> bool {
+/// How large a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ValueShape {
+    /// Values in it, with itself.
+    pub(super) nodes: usize,
+    /// Levels of lists and maps.
+    pub(super) depth: usize,
+}
+
+/// The shape of a value, unless it is nested deeper than `levels`.
+pub(super) fn shape_within(value: &Value, levels: usize) -> Option<ValueShape> {
+    let mut shape = ValueShape { nodes: 0, depth: 0 };
     let mut open = vec![(value, 0)];
-    while let Some((value, depth)) = open.pop() {
-        if depth > MAX_VALUE_DEPTH {
-            return true;
+    while let Some((value, outside)) = open.pop() {
+        shape.nodes += 1;
+        let depth = outside + usize::from(value.is_array() || value.is_object());
+        if depth > levels {
+            return None;
         }
+        shape.depth = shape.depth.max(depth);
         match value {
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(map) => open.extend(map.values().map(|value| (value, depth + 1))),
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth))),
+            Value::Object(map) => open.extend(map.values().map(|value| (value, depth))),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    false
+    Some(shape)
+}
+
+/// Whether lists and maps of a value are nested deeper than `levels`.
+pub(crate) fn nests_deeper(value: &Value, levels: usize) -> bool {
+    shape_within(value, levels).is_none()
+}
+
+/// A copy of a value; what is nested deeper than [`MAX_VALUE_DEPTH`] is null in it.
+pub(crate) fn shallow_copy(value: &Value) -> Value {
+    if nests_deeper(value, MAX_VALUE_DEPTH) {
+        cut(value, MAX_VALUE_DEPTH)
+    } else {
+        value.clone()
+    }
+}
+
+fn cut(value: &Value, levels: usize) -> Value {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => Value::Null,
+        Value::Array(items) => items.iter().map(|item| cut(item, levels - 1)).collect(),
+        Value::Object(map) => {
+            let entries = map.iter();
+            Value::Object(
+                entries
+                    .map(|(key, value)| (key.clone(), cut(value, levels - 1)))
+                    .collect(),
+            )
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
 }
 
 /// What is still to be written of a list or a map.
@@ -144,7 +187,12 @@ mod tests {
             write_json(&mut out, &value, false);
             assert_eq!(out, value.to_string());
         }
-        assert!(!is_too_deep(&json!([[[1]]])));
+        let value = json!([[[1]], {"a": []}, 2]);
+        assert!(nests_deeper(&value, 2) && !nests_deeper(&value, 3));
+        let shape = ValueShape { nodes: 7, depth: 3 };
+        assert_eq!(shape_within(&value, 3), Some(shape));
+        assert_eq!(cut(&value, 2), json!([[null], {"a": null}, 2]));
+        assert_eq!(shallow_copy(&value), value);
     }
 
     proptest! {

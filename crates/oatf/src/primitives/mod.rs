@@ -5,6 +5,7 @@ mod duration;
 mod extractor;
 mod json;
 mod path;
+mod path_cost;
 mod predicate;
 mod response;
 mod state;
@@ -15,6 +16,7 @@ pub use condition::{coerce_to_text, deep_equal, evaluate_condition, evaluate_con
 pub(crate) use condition::{unusable, usable};
 pub use duration::parse_duration;
 pub use extractor::{evaluate_extractor, evaluate_extractor_within};
+pub(crate) use json::{MAX_VALUE_DEPTH, nests_deeper, shallow_copy};
 pub use path::{
     MAX_TRAVERSAL_DEPTH, is_simple_path, is_wildcard_path, resolve_simple_path,
     resolve_wildcard_path,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::expressions::state_operators;
 use super::view::{ValidationPass, attack_path};
-use crate::model::{Condition, Direction, Protocol, Tier};
+use crate::model::{Condition, Direction, MatchCondition, Protocol, Tier};
 use crate::parse::state_errors;
 use crate::registry::MCP_SERVER_INITIATED;
 
@@ -21,6 +21,10 @@ pub(super) fn state_is_mapping(check: &mut ValidationPass<'_>) {
         } else if is_built {
             let mode = view.phase.and_then(|phase| phase.mode.as_ref());
             for error in state_errors(state, mode.or(actor.mode)) {
+                if error.code == "PH-006" {
+                    check.report_too_large(&view.state_path(), error.message);
+                    continue;
+                }
                 let place = error.path.unwrap_or_default();
                 let message = format!("`{place}` cannot be read: {}", error.message);
                 check.report(&view.state_path(), message);
@@ -131,6 +135,9 @@ pub(super) fn pattern_has_condition(check: &mut ValidationPass<'_>) {
                     "the condition has no operator, so nothing is asked",
                 );
             }
+            Some(condition) if reads_as_operators(condition) => {
+                ambiguous_equality(check, &path.key("condition"));
+            }
             Some(_) => {}
         }
     });
@@ -142,6 +149,9 @@ pub(super) fn pattern_has_condition(check: &mut ValidationPass<'_>) {
             if is_without_operators(entry) {
                 let path = view.path.key("trigger").key("match").key(field);
                 no_operator(check, &path, MESSAGE);
+            } else if reads_as_operators(entry) {
+                let path = view.path.key("trigger").key("match").key(field);
+                ambiguous_equality(check, &path);
             }
         }
         for (path, when) in view.when_predicates() {
@@ -158,6 +168,18 @@ pub(super) fn pattern_has_condition(check: &mut ValidationPass<'_>) {
 
 fn is_without_operators(condition: &Condition) -> bool {
     matches!(condition, Condition::Operators(operators) if operators.is_empty())
+}
+
+/// Whether a value to be equal to would be read as operators once it is written.
+fn reads_as_operators(condition: &Condition) -> bool {
+    matches!(condition, Condition::Equals(Value::Object(map))
+        if MatchCondition::OPERATORS.iter().any(|operator| map.contains_key(*operator)))
+}
+
+fn ambiguous_equality<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>) {
+    let message = "a mapping with the name of an operator in it cannot be compared for equality";
+    check.report(path, message).help =
+        Some("use `Condition::Operators`, or look at its fields one by one".to_owned());
 }
 
 fn no_operator<'d>(check: &mut ValidationPass<'d>, path: &DocPath<'d>, message: &str) {

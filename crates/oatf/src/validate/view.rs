@@ -203,7 +203,21 @@ impl<'d> ValidationPass<'d> {
 
     /// Reports something well-formed that is over a limit of ours, whatever rule is being checked.
     pub(super) fn report_limit(&mut self, path: &DocPath<'d>, message: impl Into<String>) {
-        let rule = std::mem::replace(&mut self.rule, &super::OVER_LIMIT);
+        self.report_by(&super::OVER_LIMIT, path, message);
+    }
+
+    /// Reports what no reader would take for its size, whatever rule is being checked.
+    pub(super) fn report_too_large(&mut self, path: &DocPath<'d>, message: impl Into<String>) {
+        self.report_by(&super::TOO_DEEP, path, message);
+    }
+
+    fn report_by(
+        &mut self,
+        rule: &'static ValidationRule,
+        path: &DocPath<'d>,
+        message: impl Into<String>,
+    ) {
+        let rule = std::mem::replace(&mut self.rule, rule);
         self.report(path, message);
         self.rule = rule;
     }

@@ -13,6 +13,7 @@ use proofhouse_oatf::{
     Diagnostic, DiagnosticSeverity, ReadLimits, check, compute_verdict, evaluate_indicator, load,
     normalize, parse, serialize,
 };
+use serde_json::{Value, json};
 
 const FOUR_MIB: usize = 4 << 20;
 const STACK: usize = 2 << 20;
@@ -610,4 +611,64 @@ fn long_names_are_not_repeated_at_length() {
             "{HEAD}  execution:\n    mode: mcp_server\n    state:\n      ? \"{dots}\"\n      : [{items}]\n  version: x\n"
         ),
     );
+}
+
+/// What a JSONPath visits is estimated first, and refused where it is too much.
+#[test]
+fn json_paths_visit_a_bounded_number_of_nodes() {
+    use proofhouse_oatf::{
+        EvaluationErrorKind, Extractor, ExtractorSource, MatchBudget, evaluate_extractor_within,
+    };
+    let wide = json!({"a": vec![1; 100_000]});
+    let mut chain = json!("end");
+    for _ in 0..500 {
+        chain = json!({ "a": chain });
+    }
+    let extract = |selector: &str, message: &Value| {
+        let extractor = Extractor::json_path("x", ExtractorSource::Request, selector);
+        let budget = &mut MatchBudget::default();
+        evaluate_extractor_within(&extractor, message, ExtractorSource::Request, budget)
+            .map_err(|error| error.kind)
+    };
+    for (selector, message) in [
+        ("$..*[?count($..*) == 1]", &wide),
+        ("$.a[?count($.a[*]) == 1]", &wide),
+        ("$.a[?count($['a'] [ * ]) == 1]", &wide),
+        ("$..*..*..*..*", &chain),
+        ("$..*..*..a", &chain),
+        ("$..[?count(@..*..*) == 1]", &chain),
+        (&format!("${}", "[*,*]".repeat(40)), &chain),
+        (&format!("$.a{}", "['a','a']".repeat(40)), &chain),
+    ] {
+        let found = extract(selector, message);
+        assert_eq!(
+            found,
+            Err(EvaluationErrorKind::PathResolution),
+            "{selector}"
+        );
+    }
+    let tools: Vec<Value> = (0..20_000)
+        .map(|n| json!({"name": format!("t{n}"), "schema": {"type": "object"}}))
+        .collect();
+    let tools = json!({ "tools": tools });
+    for (selector, message, expected) in [
+        ("$..a", &wide, true),
+        ("$.a[*]", &wide, true),
+        ("$..*", &chain, true),
+        ("$..*..a", &chain, true),
+        ("$..[?@..*]", &chain, true),
+        ("$.a[?@ == $.a[0]]", &wide, true),
+        ("$.tools[?@.name == 't19999'].schema.type", &tools, true),
+        ("$..[?@.name == 't1']", &tools, true),
+        ("$.tools[?@.name == $.tools[1].name]", &tools, true),
+        ("$['..*']['[*,*]'][\"?..\"]", &wide, false),
+        ("$.tools[?@.name == '$..*[*]..']", &tools, false),
+    ] {
+        let found = extract(selector, message);
+        assert_eq!(
+            found.map(|found| found.is_some()),
+            Ok(expected),
+            "{selector}"
+        );
+    }
 }

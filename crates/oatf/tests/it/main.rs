@@ -7,6 +7,7 @@
 )]
 
 mod bad_input;
+mod construction;
 mod differential;
 mod differential_table;
 mod doubtful;

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use proofhouse_oatf::{
-    Attack, CelContext, CelEvaluator, CelExpression, Condition, DateOrDateTime,
-    DefaultCelEvaluator, Document, DurationText, EvaluationErrorKind, ExtractorSource, Fragment,
-    Indicator, IndicatorResult, MatchCondition, PatternMatch, ReadLimits, RegexPattern, Selector,
-    check, coerce_to_text, deep_equal, evaluate_condition, evaluate_extractor, evaluate_indicator,
-    evaluate_pattern, interpolate_template, interpolate_value, load, parse, resolve_simple_path,
+    Action, ActionKind, Attack, CelContext, CelEvaluator, CelExpression, Condition, DateOrDateTime,
+    DefaultCelEvaluator, Document, DurationText, EvaluationErrorKind, Execution, Extensions,
+    ExtractorSource, Fragment, Indicator, IndicatorResult, MatchCondition, MatchPredicate, Mode,
+    PatternMatch, Phase, ReadLimits, RegexPattern, Selector, Trigger, check, coerce_to_text,
+    deep_equal, evaluate_condition, evaluate_extractor, evaluate_indicator, evaluate_pattern,
+    interpolate_template, interpolate_value, load, parse, resolve_simple_path,
     resolve_wildcard_path, validate,
 };
 use serde_json::{Value, json};
@@ -407,34 +408,38 @@ fn a_condition_without_operators_holds_for_nothing() {
     assert!(load(text).is_err(), "{:?}", codes(text));
 }
 
+/// A value that is nested that deep.
+fn deep(levels: usize) -> Value {
+    let mut value = json!("end");
+    for level in 0..levels {
+        // The macro would copy it, by recursion.
+        value = if level % 2 == 0 {
+            Value::Array(vec![value])
+        } else {
+            Value::Object(std::iter::once(("a".to_owned(), value)).collect())
+        };
+    }
+    value
+}
+
+/// Drops a value without recursion.
+fn bury(mut value: Value) {
+    loop {
+        value = match value {
+            Value::Array(mut items) => items.pop().unwrap_or_default(),
+            Value::Object(map) => map
+                .into_iter()
+                .next()
+                .map(|(_, value)| value)
+                .unwrap_or_default(),
+            _ => return,
+        };
+    }
+}
+
 /// A value built in a program may be nested deeper than any stack is.
 #[test]
 fn deep_values_do_not_exhaust_the_stack() {
-    fn deep(levels: usize) -> Value {
-        let mut value = json!("end");
-        for level in 0..levels {
-            // The macro would copy it, by recursion.
-            value = if level % 2 == 0 {
-                Value::Array(vec![value])
-            } else {
-                Value::Object(std::iter::once(("a".to_owned(), value)).collect())
-            };
-        }
-        value
-    }
-    fn bury(mut value: Value) {
-        loop {
-            value = match value {
-                Value::Array(mut items) => items.pop().unwrap_or_default(),
-                Value::Object(map) => map
-                    .into_iter()
-                    .next()
-                    .map(|(_, value)| value)
-                    .unwrap_or_default(),
-                _ => return,
-            };
-        }
-    }
     let (one, two) = (deep(30_000), deep(30_000));
     assert!(deep_equal(&one, &two));
     assert!(coerce_to_text(&one).contains("[\"end\"]"));
@@ -458,6 +463,115 @@ fn deep_values_do_not_exhaust_the_stack() {
     let _ = DefaultCelEvaluator.evaluate("message == message", &context);
     for value in [one, two, filled] {
         bury(value);
+    }
+}
+
+/// So may one that stands in a document, wherever it stands there.
+#[test]
+fn deep_documents_are_refused_and_can_be_written() {
+    type Put = fn(&mut Attack, Value);
+    fn phase(attack: &mut Attack) -> &mut Phase {
+        attack.execution = Execution::single(Mode::McpServer, json!({}));
+        attack.execution.state = None;
+        let phases = attack.execution.phases.get_or_insert_default();
+        phases.push(Phase {
+            state: Some(json!({})),
+            ..Phase::default()
+        });
+        &mut phases[0]
+    }
+    let places: [(&str, Put); 9] = [
+        ("attack.execution.state", |attack, value| {
+            attack.execution.state = Some(value);
+        }),
+        ("attack.execution.phases[0].state", |attack, value| {
+            phase(attack).state = Some(value);
+        }),
+        (
+            "attack.execution.phases[0].on_enter[0].send.params",
+            |attack, value| {
+                let kinds = vec![ActionKind::Send {
+                    method: "x".into(),
+                    params: Some(value),
+                }];
+                phase(attack).on_enter = Some(vec![Action {
+                    kinds,
+                    extensions: Extensions::new(),
+                }]);
+            },
+        ),
+        (
+            "attack.execution.phases[0].on_enter[0].wave",
+            |attack, value| {
+                let kinds = vec![ActionKind::Binding {
+                    name: "wave".into(),
+                    value,
+                }];
+                phase(attack).on_enter = Some(vec![Action {
+                    kinds,
+                    extensions: Extensions::new(),
+                }]);
+            },
+        ),
+        (
+            "attack.execution.phases[0].trigger.match.a",
+            |attack, value| {
+                phase(attack).trigger = Some(Trigger {
+                    event: Some("tools/call".into()),
+                    r#match: Some(MatchPredicate::from_iter([("a".into(), value.into())])),
+                    ..Trigger::default()
+                });
+            },
+        ),
+        ("attack.execution.x-e", |attack, value| {
+            attack.execution.extensions.insert("x-e".into(), value);
+        }),
+        ("attack.x-e", |attack, value| {
+            attack.extensions.insert("x-e".into(), value);
+        }),
+        ("attack.indicators[0].x-e", |attack, value| {
+            let mut indicator = regex_indicator("x");
+            indicator.extensions.insert("x-e".into(), value);
+            attack.indicators = Some(vec![indicator]);
+        }),
+        (
+            "attack.indicators[0].pattern.condition.any_of",
+            |attack, value| {
+                let any_of = MatchCondition {
+                    any_of: Some(vec![value]),
+                    ..MatchCondition::default()
+                };
+                attack.indicators = Some(vec![Indicator::matching("a", any_of)]);
+            },
+        ),
+    ];
+    for (place, put) in places {
+        // At the limit of the reader, beyond it, and beyond what any stack holds.
+        for levels in [40, 129, 30_000] {
+            let mut attack = Attack {
+                execution: Execution::single(Mode::McpServer, json!({})),
+                ..Attack::default()
+            };
+            put(&mut attack, deep(levels));
+            let document = Document::new(attack);
+            let found = validate(&document).errors;
+            let told: Vec<_> = found
+                .iter()
+                .filter(|error| error.rule == "PH-006")
+                .map(|error| error.path.as_str())
+                .collect();
+            if levels == 40 {
+                assert!(told.is_empty(), "{place}: {found:?}");
+            } else {
+                assert_eq!((told.as_slice(), found.len()), (&[place][..], 1), "{place}");
+            }
+            let written = proofhouse_oatf::to_value(&document);
+            assert_eq!(written["oatf"], "0.1");
+            let text = proofhouse_oatf::serialize(&document);
+            assert!(text.starts_with("oatf:"), "{place}");
+            // Whoever builds a value that deep has to take it apart.
+            std::mem::forget(document);
+        }
     }
 }
 
