@@ -228,9 +228,9 @@ impl TokenHttp {
                 reason: open.reason,
                 reached: EndpointReached::Never,
             })?;
-            let sent = self
-                .client
-                .send(method.clone(), url.as_str(), headers.clone(), body.clone());
+            let sent =
+                self.client
+                    .send(method.clone(), url.as_str(), headers.clone(), body.clone());
             let sent = sent.await;
             pass.note(&sent);
             match sent {

@@ -112,7 +112,10 @@ impl OpenApiDescription {
                     continue;
                 }
             };
-            if NEW_METHODS.iter().any(|key| self.tree.get(item, key).is_some()) {
+            if NEW_METHODS
+                .iter()
+                .any(|key| self.tree.get(item, key).is_some())
+            {
                 left_out.get_or_insert(PathError::New);
             }
             for method in METHODS {
@@ -161,7 +164,8 @@ impl OpenApiDescription {
         let mut list = list.into_iter().flat_map(|list| self.tree.items(list));
         list.any(|parameter| {
             let parameter = self.resolve(parameter);
-            parameter.is_ok_and(|parameter| self.tree.text_at(parameter, "in") == Some("querystring"))
+            parameter
+                .is_ok_and(|parameter| self.tree.text_at(parameter, "in") == Some("querystring"))
         })
     }
 

@@ -144,7 +144,7 @@ impl Operator {
     /// Returns an error when several tools declare such a setting.
     pub fn check_settings<'t>(
         &self,
-        tools: impl Iterator<Item = &'t Arc<Tool>> + Clone,
+        tools: impl Iterator<Item = &'t Arc<Tool>>,
     ) -> Result<(), ActionError> {
         self.bare_environment(now).check_shared(tools)
     }

@@ -87,7 +87,10 @@ impl Granted {
                 let tool = task.tool();
                 tracing::warn!(tool = %tool.name, %error, "what a tool has cannot be listed yet");
                 if tool.actions.is_empty() {
-                    (vec![connecting(&tool.description, &error)], Listing::Unknown)
+                    (
+                        vec![connecting(&tool.description, &error)],
+                        Listing::Unknown,
+                    )
                 } else {
                     (tool.actions.clone(), Listing::Declared)
                 }
@@ -387,7 +390,12 @@ async fn elsewhere(agent: &Arc<RemoteAgent>, cancel: &CancellationToken) -> Gran
         talk: tokio::sync::Mutex::default(),
     };
     let target = CapabilityTarget::Remote(remote);
-    Granted::agent(format!("ask-{name}"), target, Capability::default(), &description)
+    Granted::agent(
+        format!("ask-{name}"),
+        target,
+        Capability::default(),
+        &description,
+    )
 }
 
 fn tool_task(host: &Host, tool: &Arc<Tool>, environment: &Environment) -> ToolTask {

@@ -222,7 +222,9 @@ impl Engine {
             Ok(payload) => payload,
             Err(answer) => return answer,
         };
-        let name = address.namespace.map(|namespace| full_name(namespace, tool));
+        let name = address
+            .namespace
+            .map(|namespace| full_name(namespace, tool));
         let name = name.as_deref().unwrap_or(tool);
         let identity = self.identity(name, &delivery, &payload, &signed);
         let channels = webhook::channels(&delivery, Some(&payload));

@@ -285,7 +285,9 @@ impl EngineOptions {
         catalog: &Catalog,
     ) -> Result<WebhookKeys, AmbiguousSource> {
         let changed = self.changed_setup();
-        let webhooks = changed.as_ref().map_or(&self.webhooks, |setup| &setup.webhooks);
+        let webhooks = changed
+            .as_ref()
+            .map_or(&self.webhooks, |setup| &setup.webhooks);
         let source = webhooks.of_tool(tool, catalog.tools())?;
         Ok(WebhookKeys::of_tool(tool, source, &self.call_environment()))
     }

@@ -92,7 +92,11 @@ impl WebhookConfig {
             if namespaces.len() > 1 {
                 let namespaces = namespaces.into_iter().collect::<Vec<_>>().join(", ");
                 let name = tool.name.clone();
-                return Err(AmbiguousSource { name, own, namespaces });
+                return Err(AmbiguousSource {
+                    name,
+                    own,
+                    namespaces,
+                });
             }
         }
         Ok(self.source(&own))

@@ -200,13 +200,14 @@ impl Environment {
     /// Returns an error that names a setting and the tools.
     pub fn check_shared<'t>(
         &self,
-        tools: impl Iterator<Item = &'t Arc<Tool>> + Clone,
+        tools: impl Iterator<Item = &'t Arc<Tool>>,
     ) -> Result<(), ActionError> {
         let SettingsGiven::ByTool(_, shared) = self.settings.expose() else {
             return Ok(());
         };
+        let tools: Vec<&Arc<Tool>> = tools.collect();
         for setting in shared.keys() {
-            let declaring = tools.clone().filter(|tool| declares(tool, setting));
+            let declaring = tools.iter().filter(|tool| declares(tool, setting));
             let names = declaring.map(|tool| format!("{}/{}", tool.namespace, tool.name));
             let names: BTreeSet<String> = names.collect();
             if let (Some(first), true) = (names.first(), names.len() > 1) {
@@ -384,8 +385,7 @@ impl Environment {
         call: &ActionCall,
     ) -> Result<(), ActionError> {
         let hosts = self.tokens.granted(provider, &call.tool);
-        let hosts =
-            hosts.map_err(|error| ActionError::new(error.failure, error.to_string()))?;
+        let hosts = hosts.map_err(|error| ActionError::new(error.failure, error.to_string()))?;
         scope.bind_token(provider, hosts);
         Ok(())
     }
@@ -396,8 +396,7 @@ impl Environment {
         provider: &str,
         token: Result<String, TokenError>,
     ) -> Result<(), ActionError> {
-        let token =
-            token.map_err(|error| ActionError::new(error.failure, error.to_string()))?;
+        let token = token.map_err(|error| ActionError::new(error.failure, error.to_string()))?;
         scope.set_token(provider, token);
         scope.hide_all(&self.tokens.secrets(provider));
         Ok(())

@@ -61,10 +61,15 @@ fn webhooks_belong_to_one_tool() {
     assert_eq!(scheme(&tools[0], &tools), Ok(Some("github".to_owned())));
     let error = scheme(&tools[1], &tools).unwrap_err().to_string();
     assert!(
-        error.contains("`webhooks.hub`") && error.contains("lab, ops, shop") && error.ends_with("write `ops/hub`"),
+        error.contains("`webhooks.hub`")
+            && error.contains("lab, ops, shop")
+            && error.ends_with("write `ops/hub`"),
         "{error}"
     );
-    assert_eq!(scheme(&tools[1], &tools[1..2]), Ok(Some("token".to_owned())));
+    assert_eq!(
+        scheme(&tools[1], &tools[1..2]),
+        Ok(Some("token".to_owned()))
+    );
     let only = good("webhooks: {shop/hub: {scheme: github, secret: a-secret}}\n");
     assert!(only.webhooks.source("hub").is_some());
     assert!(only.webhooks.source("ops/hub").is_none());

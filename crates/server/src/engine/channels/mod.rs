@@ -13,9 +13,7 @@ use std::time::Duration;
 
 use proofhouse_manifest::{Receive, Subscription};
 use proofhouse_store::StoreError;
-use proofhouse_store::model::{
-    ChannelFilter, ChannelState, ChannelUpdate, Interest, TaskRecord,
-};
+use proofhouse_store::model::{ChannelFilter, ChannelState, ChannelUpdate, Interest, TaskRecord};
 use proofhouse_tools::receive::EventListener;
 use proofhouse_wire::retry::{Jitter, RetryPolicy};
 use proofhouse_wire::sync::lock;

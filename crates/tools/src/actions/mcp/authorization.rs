@@ -7,8 +7,8 @@ use std::time::Duration;
 use proofhouse_manifest::Tool;
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_mcp_auth::{
-    AuthorizationConfig, AuthorizationError, Authorizer, AutomaticConsent, Consent, EndpointReached, NoConsent,
-    SecretText, TokenVault, UnixSeconds,
+    AuthorizationConfig, AuthorizationError, Authorizer, AutomaticConsent, Consent,
+    EndpointReached, NoConsent, SecretText, TokenVault, UnixSeconds,
 };
 use proofhouse_wire::client::Client;
 use proofhouse_wire::sync::lock;
@@ -106,7 +106,8 @@ impl McpAuthorization {
         consent: Arc<dyn Consent>,
     ) -> Authorizer {
         let clock = Arc::clone(&self.clock);
-        let made = Authorizer::new(client.clone(), mcp, config, consent, clock).waiting(self.outage);
+        let made =
+            Authorizer::new(client.clone(), mcp, config, consent, clock).waiting(self.outage);
         match &self.vault {
             Some(vault) => made.kept_in(Arc::clone(vault), &name_of(tool)),
             None => made,

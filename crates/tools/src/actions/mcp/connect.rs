@@ -238,7 +238,9 @@ impl Connector {
         let sieve = Arc::new(Sieve::new());
         let endpoint = self.endpoint(&sieve).await?;
         let starting = async {
-            let transport = LegacySse::open(endpoint.clone()).await.map_err(|error| error.0)?;
+            let transport = LegacySse::open(endpoint.clone())
+                .await
+                .map_err(|error| error.0)?;
             let started = serve(ServerLink::LegacySse(Box::new(transport)), Era::Legacy).await;
             started.map_err(|error| of_start(&error))
         };

@@ -95,7 +95,9 @@ impl WebhookKeys {
         let events = tool.events.iter();
         Self {
             operator: Vec::new(),
-            events: events.map(|event| (event.name.clone(), OfEvent::Broken)).collect(),
+            events: events
+                .map(|event| (event.name.clone(), OfEvent::Broken))
+                .collect(),
         }
     }
 

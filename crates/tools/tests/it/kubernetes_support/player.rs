@@ -553,7 +553,8 @@ impl Inner {
             return refusal(400, "BadRequest", "container is not valid for pod");
         }
         if parameter(query, "previous") == "true" {
-            return Reply::empty(StatusCode::OK).with_body(server::ReplyBody::Whole("before\n".into()));
+            return Reply::empty(StatusCode::OK)
+                .with_body(server::ReplyBody::Whole("before\n".into()));
         }
         let lines: usize = parameter(query, "tailLines").parse().unwrap_or(usize::MAX);
         let bytes: usize = parameter(query, "limitBytes").parse().unwrap_or(usize::MAX);
