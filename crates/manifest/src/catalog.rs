@@ -303,29 +303,20 @@ impl CatalogCheck<'_> {
         // What a backend derives is only known when it is asked.
         let derives = !tool.deriving().is_empty();
         let included = |name: &str| include.is_none_or(|list| list.iter().any(|one| one == name));
-        let mut declared: BTreeSet<String> = tool.parameters.properties().keys().cloned().collect();
+        let mut declared: BTreeSet<String> = BTreeSet::new();
         let mut needed: BTreeSet<String> = BTreeSet::new();
-        for action in tool.actions.iter().filter(|action| included(&action.name)) {
-            for (name, schema) in action.parameters.properties() {
-                declared.insert(name.clone());
-                if schema
-                    .get("require_binding")
-                    .is_some_and(|flag| flag == true)
-                {
-                    needed.insert(name.clone());
-                }
-            }
-        }
-        for event in tool.events.iter().filter(|event| included(&event.name)) {
-            if let super::EventParameters::Schema(schema) = &event.parameters {
-                declared.extend(schema.properties().keys().cloned());
-            }
-        }
-        for (name, schema) in tool.parameters.properties() {
-            if schema
-                .get("require_binding")
-                .is_some_and(|flag| flag == true)
-            {
+        let actions = tool.actions.iter().filter(|action| included(&action.name));
+        let of_actions = actions.map(|action| &action.parameters);
+        let events = tool.events.iter().filter(|event| included(&event.name));
+        let of_events = events.filter_map(|event| match &event.parameters {
+            super::EventParameters::Schema(schema) => Some(schema),
+            _ => None,
+        });
+        let schemas = of_actions.chain(of_events).chain([&tool.parameters]);
+        for (name, schema) in schemas.flat_map(super::ParameterSchema::properties) {
+            declared.insert(name.clone());
+            let flag = schema.get("require_binding");
+            if flag.is_some_and(|flag| flag == true) {
                 needed.insert(name.clone());
             }
         }

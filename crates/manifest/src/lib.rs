@@ -143,7 +143,7 @@ pub const CODES: &[(&str, &str)] = &[
     ),
     (
         "TM-033",
-        "Nobody has to sign the webhooks of a tool: no secret is configured for it.",
+        "Nobody has to sign the webhooks of a tool, or it is not clear with which secret: none is configured for it alone.",
     ),
     (
         "TM-034",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use proofhouse_wire::HeaderMap;
 use proofhouse_wire::client::Client;
@@ -96,7 +97,10 @@ impl Authorizer {
     ) -> Self {
         Self {
             inner: Arc::new(Shared {
-                http: TokenHttp { client },
+                http: TokenHttp {
+                    client,
+                    outage: Duration::ZERO,
+                },
                 mcp: mcp.clone(),
                 config,
                 consent,
@@ -106,6 +110,15 @@ impl Authorizer {
                 is_proven: AtomicBool::new(false),
             }),
         }
+    }
+
+    /// The same, with so much patience for servers that cannot be connected to. To be said before it is shared.
+    #[must_use]
+    pub fn waiting(mut self, outage: Duration) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.http.outage = outage;
+        }
+        self
     }
 
     /// The same, with tokens kept in a vault for `owner`, such as the name of a tool. Nothing is kept without one.
@@ -147,6 +160,8 @@ impl Authorizer {
         }
         match shared.renew(&mut state).await {
             Ok(true) => {}
+            // A token that still counts is better than none.
+            Err(error) if error.may_pass() => {}
             // Without a refresh token, the server says what it wants when the old one does not do any more.
             Ok(false) | Err(AuthorizationError::Refused { .. }) => {
                 let held = state.held.as_mut();
@@ -157,8 +172,6 @@ impl Authorizer {
                     held.token = None;
                 }
             }
-            // A token that still counts is better than none.
-            Err(error) if error.may_pass() => {}
             Err(error) => return Err(error),
         }
         Ok(state.held.as_ref().and_then(|held| held.token.clone()))
@@ -203,7 +216,9 @@ impl Authorizer {
         if current.is_some() {
             match shared.renew(&mut state).await {
                 Ok(true) => return Ok(true),
-                Ok(false) | Err(AuthorizationError::Refused { .. }) => {}
+                Ok(false) => {}
+                // Whoever is busy will renew it later; a person need not be asked again.
+                Err(error @ AuthorizationError::Refused { .. }) if !error.may_pass() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -312,8 +327,8 @@ impl Shared {
         held.client
             .identify(&mut form, self.config.key.as_ref(), now)?;
         let asked = self.http.ask(&endpoint, form).await;
-        if let Err(AuthorizationError::Refused { status, .. }) = &asked
-            && *status < 500
+        if let Err(error @ AuthorizationError::Refused { .. }) = &asked
+            && !error.may_pass()
         {
             // It is used up; the next authorization brings another.
             held.refresh_token = None;

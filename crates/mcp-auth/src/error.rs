@@ -22,6 +22,8 @@ pub enum AuthorizationError {
         host: String,
         /// What went wrong.
         reason: String,
+        /// How far it came.
+        reached: EndpointReached,
     },
     /// What servers say about themselves cannot be used.
     #[error("{place}: {reason}")]
@@ -71,6 +73,17 @@ pub enum AuthorizationError {
     Vault(#[from] VaultError),
 }
 
+/// How far a request came that got no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndpointReached {
+    /// There was no connection.
+    Never,
+    /// There was no answer in time.
+    TooSlowly,
+    /// The answer broke off, or was larger than it may be.
+    InPart,
+}
+
 fn said(error: Option<&str>, description: Option<&str>) -> String {
     let parts = error.into_iter().chain(description);
     parts.map(|part| format!(", {part}")).collect()
@@ -88,6 +101,11 @@ impl AuthorizationError {
             other => Self::Unavailable {
                 host,
                 reason: reason_of(other),
+                reached: match other {
+                    ClientError::Connect { .. } => EndpointReached::Never,
+                    ClientError::TooSlow => EndpointReached::TooSlowly,
+                    _ => EndpointReached::InPart,
+                },
             },
         }
     }

@@ -23,7 +23,7 @@ pub use authorizer::{Authorizer, UnixSeconds};
 pub use challenge::BearerChallenge;
 pub use client::{AuthorizationConfig, AuthorizationGrant, CrossAppAccess};
 pub use consent::{AutomaticConsent, Consent, LoopbackConsent, NoConsent};
-pub use error::AuthorizationError;
+pub use error::{AuthorizationError, EndpointReached};
 pub use secret::SecretText;
 pub use signing_key::{KeyError, SigningKey};
 pub use token::{NotSeconds, basic_credentials, expires_at, is_token};

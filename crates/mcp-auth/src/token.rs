@@ -1,13 +1,16 @@
 //! Requests to token and registration endpoints, and what they answer.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use proofhouse_wire::client::Client;
+use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method};
 use serde_json::Value;
+use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
-use crate::error::AuthorizationError;
+use crate::error::{AuthorizationError, EndpointReached};
 use crate::scopes;
 use crate::secret::SecretText;
 
@@ -108,6 +111,8 @@ pub(crate) struct GrantedToken {
 #[derive(Debug, Clone)]
 pub(crate) struct TokenHttp {
     pub(crate) client: Client,
+    /// How long a server is waited for that cannot be connected to.
+    pub(crate) outage: Duration,
 }
 
 impl TokenHttp {
@@ -214,8 +219,25 @@ impl TokenHttp {
         body: Bytes,
     ) -> Result<(u16, Bytes), AuthorizationError> {
         let failed = |error| AuthorizationError::of_request(&host(url), &error);
-        let response = self.client.send(method, url.as_str(), headers, body);
-        let response = response.await.map_err(failed)?;
+        let patience = Instant::now() + self.outage;
+        let response = loop {
+            // Where there is no connection nothing was sent, so it can be sent again; the circuit says when.
+            let pass = self.client.circuits().enter(url, patience).await;
+            let pass = pass.map_err(|open| AuthorizationError::Unavailable {
+                host: host(url),
+                reason: open.reason,
+                reached: EndpointReached::Never,
+            })?;
+            let sent =
+                self.client
+                    .send(method.clone(), url.as_str(), headers.clone(), body.clone());
+            let sent = sent.await;
+            pass.note(&sent);
+            match sent {
+                Err(ClientError::Connect { .. }) if Instant::now() < patience => {}
+                other => break other.map_err(failed)?,
+            }
+        };
         let status = response.status.as_u16();
         let body = response.bytes().await.map_err(failed)?;
         Ok((status, body))
@@ -267,4 +289,45 @@ fn understood(
 /// The host of a URL, for people.
 pub(crate) fn host(url: &Url) -> String {
     url.host_str().unwrap_or("the server").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proofhouse_wire::WireLimits;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    /// Nothing was sent to a server that could not be connected to, so it is waited for.
+    #[tokio::test]
+    async fn a_server_that_comes_back_is_found_by_the_request_that_waits_for_it() {
+        let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let url = Url::parse(&format!("http://{address}/")).unwrap();
+        let http = |outage| TokenHttp {
+            client: Client::new(WireLimits::default()).unwrap(),
+            outage,
+        };
+        let error = http(Duration::ZERO).get_json(&url).await.unwrap_err();
+        assert!(matches!(
+            error,
+            AuthorizationError::Unavailable {
+                reached: EndpointReached::Never,
+                ..
+            }
+        ));
+        let back = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let listener = TcpListener::bind(address).await.unwrap();
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await.unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+            stream.write_all(answer).await.unwrap();
+        };
+        let patient = http(Duration::from_secs(60));
+        let (answer, ()) = tokio::join!(patient.get_json(&url), back);
+        assert_eq!(answer, Ok(Some(serde_json::json!({}))));
+    }
 }

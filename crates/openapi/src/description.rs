@@ -25,6 +25,9 @@ const METHODS: [&str; 8] = [
     "get", "put", "post", "delete", "options", "head", "patch", "trace",
 ];
 
+/// The keys of methods that OpenAPI 3.2 adds.
+const NEW_METHODS: [&str; 2] = ["query", "additionalOperations"];
+
 /// What an API can do, and how.
 #[derive(Debug)]
 pub struct OpenApiDescription {
@@ -63,6 +66,8 @@ impl OpenApiDescription {
         let is_3_0 = match version.and_then(|version| tree.text(version)) {
             Some(version) if version == "3.0" || version.starts_with("3.0.") => true,
             Some(version) if version == "3.1" || version.starts_with("3.1.") => false,
+            // As 3.1; what is new is left out.
+            Some(version) if version == "3.2" || version.starts_with("3.2.") => false,
             Some(version) => {
                 let version: String = version.chars().take(20).collect();
                 return Err(DescriptionError::UnknownVersion(version));
@@ -107,11 +112,21 @@ impl OpenApiDescription {
                     continue;
                 }
             };
+            if NEW_METHODS
+                .iter()
+                .any(|key| self.tree.get(item, key).is_some())
+            {
+                left_out.get_or_insert(PathError::New);
+            }
             for method in METHODS {
                 let Some(node) = self.tree.get(item, method) else {
                     continue;
                 };
                 if !self.tree.is_map(node) {
+                    continue;
+                }
+                if self.takes_query_string(item) || self.takes_query_string(node) {
+                    left_out.get_or_insert(PathError::New);
                     continue;
                 }
                 if operations.len() >= MAX_OPERATIONS {
@@ -141,6 +156,17 @@ impl OpenApiDescription {
         self.operations = operations;
         self.left_out = left_out;
         Ok(())
+    }
+
+    /// Whether a parameter is the whole query string.
+    fn takes_query_string(&self, node: Id) -> bool {
+        let list = self.tree.get(node, "parameters");
+        let mut list = list.into_iter().flat_map(|list| self.tree.items(list));
+        list.any(|parameter| {
+            let parameter = self.resolve(parameter);
+            parameter
+                .is_ok_and(|parameter| self.tree.text_at(parameter, "in") == Some("querystring"))
+        })
     }
 
     /// The operation of a name: the one models are told, or its `operationId`.
@@ -239,6 +265,17 @@ mod tests {
             "components": {"pathItems": {"shared": {"get": {}}}},
         });
         assert_eq!(names(&description), ["get_a"]);
+    }
+
+    #[test]
+    fn what_is_new_in_3_2_is_left_out() {
+        let description = json!({"openapi": "3.2.0", "$self": "https://a.test/api.json", "paths": {
+            "/a": {"get": {}, "query": {}, "additionalOperations": {"COPY": {}}},
+            "/b": {"get": {"parameters": [{"name": "q", "in": "querystring", "content": {}}]}, "put": {}},
+        }});
+        assert_eq!(names(&description), ["get_a", "put_b"]);
+        let left_out = describe(&description).unwrap().left_out().cloned();
+        assert_eq!(left_out, Some(PathError::New));
     }
 
     #[test]

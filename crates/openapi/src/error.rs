@@ -37,13 +37,13 @@ pub enum DescriptionError {
     #[error("it is empty")]
     Empty,
     /// It is of another version.
-    #[error("it says `openapi: {0}`; 3.0 and 3.1 can be used")]
+    #[error("it says `openapi: {0}`; 3.0, 3.1 and 3.2 can be used")]
     UnknownVersion(String),
     /// It is of the version before OpenAPI.
-    #[error("it is written in Swagger 2.0; OpenAPI 3.0 and 3.1 can be used")]
+    #[error("it is written in Swagger 2.0; OpenAPI 3.0, 3.1 and 3.2 can be used")]
     Swagger2,
     /// It does not say what it is.
-    #[error("it has no `openapi: 3.0.x` or `3.1.x`")]
+    #[error("it has no `openapi: 3.0.x`, `3.1.x` or `3.2.x`")]
     NoVersion,
     /// It is in too many documents.
     #[error("it has more than {MAX_DOCUMENTS} documents")]
@@ -73,6 +73,9 @@ pub enum ReferenceError {
 /// Why the operations of a path are left out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
+    /// It needs what OpenAPI 3.2 adds.
+    #[error("one needs what OpenAPI 3.2 adds, such as other methods")]
+    New,
     /// It is longer than any that is meant.
     #[error("a path has more than {MAX_PATH} bytes")]
     TooLong,

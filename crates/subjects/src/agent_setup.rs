@@ -47,6 +47,9 @@ pub enum SetupError {
     /// A server cannot be given to it.
     #[error("--mcp {0}")]
     Grant(#[from] GrantError),
+    /// A setting would go to several tools.
+    #[error("--setting: {0}")]
+    Settings(String),
     /// Its models cannot be had.
     #[error(transparent)]
     Models(#[from] ModelsError),
@@ -70,7 +73,7 @@ impl SetupError {
         match self {
             Self::Bundles(error) => error.is_usage(),
             Self::Models(error) => error.is_usage(),
-            Self::Grant(_) | Self::Files { .. } => true,
+            Self::Grant(_) | Self::Settings(_) | Self::Files { .. } => true,
             Self::Trace(_) => false,
         }
     }
@@ -127,6 +130,8 @@ impl AgentSetup {
         let agent = agent.clone();
         let catalog = catalog(&bundles, servers);
         let operator = operator()?;
+        let checked = operator.check_settings(catalog.tools());
+        checked.map_err(|error| SetupError::Settings(error.message))?;
         let secrets = operator.secrets(catalog.tools());
         let redactor: RedactText = Arc::new(move |text| secrets.redact(text));
         let models = self

@@ -30,7 +30,7 @@ use proofhouse_wire::files::FileInput;
 /// What the operator configured, ready for use.
 pub struct Operator {
     settings: Sealed<Map<String, Value>>,
-    /// Settings of the command line, for the tools that declare them.
+    /// Settings of the command line, for the tool that declares them.
     declared: Sealed<Map<String, Value>>,
     runtimes: Runtimes,
     /// The runtime of MCP servers, for logging in.
@@ -48,7 +48,7 @@ pub struct Operator {
 
 impl Operator {
     /// Sets up what runs tools: what is configured, more settings, and networks that may be reached although they are
-    /// not public. A setting that is called `namespace/tool.name` is that tool's; others are for the tools that declare them.
+    /// not public. A setting that is called `namespace/tool.name` is that tool's; others are for the tool that declares them.
     /// `variable` looks up the environment, of which the cluster and the search path of commands are read.
     /// `limits` are those of the tools.
     ///
@@ -135,6 +135,18 @@ impl Operator {
         let environment = self.environment(located);
         let logged_in = self.mcp.log_in(&located.tool, &environment, consent).await;
         logged_in.map(String::from)
+    }
+
+    /// Makes sure that settings without the name of a tool are for one of these.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when several tools declare such a setting.
+    pub fn check_settings<'t>(
+        &self,
+        tools: impl Iterator<Item = &'t Arc<Tool>>,
+    ) -> Result<(), ActionError> {
+        self.bare_environment(now).check_shared(tools)
     }
 
     /// A task of one tool.

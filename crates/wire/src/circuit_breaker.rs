@@ -107,6 +107,13 @@ impl CircuitBreaker {
         }
     }
 
+    /// Why nobody gets through to the host of an address, if its circuit is open.
+    #[must_use]
+    pub fn is_open(&self, url: &Url) -> Option<CircuitOpen> {
+        let open = self.open(&host_of(url));
+        (open.failures >= THRESHOLD).then_some(open)
+    }
+
     fn turn(&self, host: &str, now: Instant) -> CircuitTurn {
         let mut hosts = lock(&self.hosts);
         let Some(circuit) = hosts.get_mut(host).filter(|circuit| circuit.is_open()) else {

@@ -115,6 +115,12 @@ impl RemoteAgent {
         Ok(Self { url, name, client })
     }
 
+    /// What it is called as long as there is no card.
+    pub(crate) fn known_as(&self) -> String {
+        let host = || plain(self.url.host_str().unwrap_or_default());
+        self.name.clone().unwrap_or_else(host)
+    }
+
     /// Reads the card.
     pub(crate) async fn card(&self, cancel: &CancellationToken) -> Result<Card, RemoteAgentError> {
         let mut last = String::new();

@@ -174,6 +174,10 @@ async fn attempt_one(
         ),
         None => (callable, said),
     };
+    if let Some(connected) = callable.connect(cancel).await {
+        tell(&said);
+        return told(&call.name, said, connected);
+    }
     let arguments = match resolve(shared, callable, context, said.clone()) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -546,8 +550,13 @@ async fn ask_elsewhere(
         let message = "`message` must be a text";
         return CallOutcome::refused(function, arguments, "bad_arguments", message);
     };
-    let mut talk = remote.talk.lock().await;
-    let asked = remote.agent.ask(&remote.card, &mut talk, message, cancel);
+    let asked = async {
+        let card = remote.card.get_or_try_init(|| remote.agent.card(cancel));
+        let card = card.await?;
+        let mut talk = remote.talk.lock().await;
+        let asked = remote.agent.ask(card, &mut talk, message, cancel);
+        asked.await
+    };
     match asked.await {
         Ok(answer) => CallOutcome::new(function, arguments, answer, CallStatus::Successful),
         Err(error) => {

@@ -9,7 +9,7 @@ use proofhouse_manifest::{
     StepAction, Tool, ToolAction,
 };
 use proofhouse_tools::functions::{Function, Functions, ToolReference};
-use proofhouse_tools::runtime::{ActionError, ActionFailure, Environment, ToolTask};
+use proofhouse_tools::runtime::{ActionError, ActionResult, Environment, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +17,9 @@ use super::context::{self, ExpressionScope, TaskContext};
 use super::host::Host;
 use crate::model::ToolSpec;
 use crate::remote::{Card, RemoteAgent, Talk};
+
+/// The action that stands for those of a capability that could not be listed: it lists them.
+const CONNECT: &str = "connect";
 
 /// Everything an agent may use.
 pub(super) struct Capabilities {
@@ -32,8 +35,20 @@ pub(super) struct Granted {
     pub(super) reference: String,
     pub(super) target: CapabilityTarget,
     pub(super) rules: Capability,
+    actions: Vec<Arc<ToolAction>>,
     /// The actions that the model may call.
     included: Vec<String>,
+    listing: Listing,
+}
+
+/// Whether it is known what a capability has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Complete,
+    /// What the manifest declares is known, and not what the backend would add.
+    Declared,
+    /// Nothing is known; [`CONNECT`] finds out.
+    Unknown,
 }
 
 /// What is behind a capability.
@@ -46,7 +61,8 @@ pub(super) enum CapabilityTarget {
 /// An agent elsewhere, and how far the conversation with it has come. Questions go one after the other.
 pub(super) struct Remote {
     pub(super) agent: Arc<RemoteAgent>,
-    pub(super) card: Card,
+    /// Empty until it can be had.
+    pub(super) card: tokio::sync::OnceCell<Card>,
     pub(super) talk: tokio::sync::Mutex<Talk>,
 }
 
@@ -58,9 +74,101 @@ pub(super) struct Callable<'a> {
 }
 
 impl Granted {
+    /// A tool with what it has. If that cannot be found out now, calls find it out: nobody may need the tool.
+    async fn tool(
+        reference: &str,
+        task: ToolTask,
+        rules: Capability,
+        cancel: &CancellationToken,
+    ) -> Self {
+        let (actions, listing) = match list_actions(&task, &rules, cancel).await {
+            Ok(actions) => (actions, Listing::Complete),
+            Err(error) => {
+                let tool = task.tool();
+                tracing::warn!(tool = %tool.name, %error, "what a tool has cannot be listed yet");
+                if tool.actions.is_empty() {
+                    (
+                        vec![connecting(&tool.description, &error)],
+                        Listing::Unknown,
+                    )
+                } else {
+                    (tool.actions.clone(), Listing::Declared)
+                }
+            }
+        };
+        let mut granted = Self {
+            reference: reference.to_owned(),
+            target: CapabilityTarget::Tool(task),
+            rules,
+            actions: Vec::new(),
+            included: Vec::new(),
+            listing,
+        };
+        granted.has(actions);
+        granted
+    }
+
+    fn agent(reference: String, target: CapabilityTarget, rules: Capability, asked: &str) -> Self {
+        let action = asking(asked);
+        Self {
+            reference,
+            target,
+            rules,
+            included: vec![action.name.clone()],
+            actions: vec![action],
+            listing: Listing::Complete,
+        }
+    }
+
+    fn has(&mut self, actions: Vec<Arc<ToolAction>>) {
+        let names = actions.iter().map(|action| action.name.clone());
+        let allowed = |name: &String| {
+            let include = self.rules.include.as_ref();
+            include.is_none_or(|list| list.contains(name))
+        };
+        self.included = names
+            .filter(|name| self.listing == Listing::Unknown || allowed(name))
+            .collect();
+        self.actions = actions;
+    }
+
     pub(super) fn has_rules(&self) -> bool {
         let rules = &self.rules;
         !(rules.before_first.is_empty() && rules.before.is_empty() && rules.after.is_empty())
+    }
+}
+
+impl Callable<'_> {
+    /// The names of what there is, if the function is the one that stands for what could not be listed.
+    pub(super) async fn connect(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Option<Result<ActionResult, ActionError>> {
+        let (Listing::Unknown, CapabilityTarget::Tool(task)) =
+            (self.granted.listing, &self.granted.target)
+        else {
+            return None;
+        };
+        let actions = list_actions(task, &self.granted.rules, cancel).await;
+        Some(actions.map(|actions| ActionResult {
+            value: json!({"connected": true, "functions": actions.len()}),
+            truncated: false,
+        }))
+    }
+}
+
+/// What a tool has. Its description or MCP server is asked, the first time.
+async fn list_actions(
+    task: &ToolTask,
+    rules: &Capability,
+    cancel: &CancellationToken,
+) -> Result<Vec<Arc<ToolAction>>, ActionError> {
+    match &rules.include {
+        // Whoever names operations of a large API gets those, and need not search.
+        Some(names) if derives_operations(task.tool()) => {
+            task.actions_named(names, cancel.clone()).await
+        }
+        _ => task.actions(cancel.clone()).await,
     }
 }
 
@@ -71,110 +179,27 @@ impl Capabilities {
         agent: &Agent,
         environment: &Environment,
         cancel: &CancellationToken,
-    ) -> Result<Self, ActionError> {
+    ) -> Self {
         let mut list = Vec::new();
-        let mut all_actions = Vec::new();
         for (reference, grant) in &agent.capabilities {
             let rules = grant.capability.clone().unwrap_or_default();
-            let (target, actions) = match host.inner.catalog.find(&agent.namespace, reference) {
+            list.push(match host.inner.catalog.find(&agent.namespace, reference) {
                 Some(Referent::Tool(tool)) => {
                     let task = tool_task(host, &tool, environment);
-                    // Whoever names operations of a large API gets those, and need not search.
-                    let actions = match &rules.include {
-                        Some(names) if derives_operations(&tool) => {
-                            task.actions_named(names, cancel.clone()).await?
-                        }
-                        _ => task.actions(cancel.clone()).await?,
-                    };
-                    (CapabilityTarget::Tool(task), actions)
+                    Granted::tool(reference, task, rules, cancel).await
                 }
                 Some(Referent::Agent(other)) => {
-                    let action = asking(&other.description);
-                    (CapabilityTarget::Agent(other), vec![action])
+                    let target = CapabilityTarget::Agent(Arc::clone(&other));
+                    Granted::agent(reference.clone(), target, rules, &other.description)
                 }
                 // The catalog was checked when the task began.
                 None => continue,
-            };
-            let allowed = |name: &String| {
-                rules
-                    .include
-                    .as_ref()
-                    .is_none_or(|list| list.contains(name))
-            };
-            let is_agent = matches!(target, CapabilityTarget::Agent(_));
-            let included = actions
-                .iter()
-                .map(|action| action.name.clone())
-                .filter(|name| is_agent || allowed(name))
-                .collect();
-            list.push(Granted {
-                reference: reference.clone(),
-                target,
-                rules,
-                included,
             });
-            all_actions.push(actions);
         }
-        for (_, remote) in host
-            .inner
-            .remotes
-            .iter()
-            .filter(|(of, _)| *of == agent.name)
-        {
-            let card = remote.card(cancel).await;
-            let card = card.map_err(|error| {
-                let message = format!("an agent elsewhere cannot be asked: {error}");
-                ActionError::new(ActionFailure::Unreachable, message)
-            })?;
-            let action = asking(&card.description);
-            list.push(Granted {
-                reference: format!("ask-{}", card.name),
-                included: vec![action.name.clone()],
-                target: CapabilityTarget::Remote(Remote {
-                    agent: Arc::clone(remote),
-                    card,
-                    talk: tokio::sync::Mutex::default(),
-                }),
-                rules: Capability::default(),
-            });
-            all_actions.push(vec![action]);
+        let remotes = host.inner.remotes.iter();
+        for (_, remote) in remotes.filter(|(of, _)| *of == agent.name) {
+            list.push(elsewhere(remote, cancel).await);
         }
-        let hidden: Vec<Vec<&str>> = list
-            .iter()
-            .map(|granted| {
-                granted
-                    .rules
-                    .bindings
-                    .iter()
-                    .map(|(name, _)| name.as_str())
-                    .collect()
-            })
-            .collect();
-        let references: Vec<ToolReference<'_>> = list
-            .iter()
-            .zip(&all_actions)
-            .zip(&hidden)
-            .map(|((granted, actions), hidden)| ToolReference {
-                name: &granted.reference,
-                description: match &granted.target {
-                    CapabilityTarget::Tool(task) => &task.tool().description,
-                    CapabilityTarget::Agent(agent) => &agent.description,
-                    CapabilityTarget::Remote(remote) => &remote.card.description,
-                },
-                actions,
-                hidden,
-                // Other texts name the tools of a server as the server does.
-                keeps_names: match &granted.target {
-                    CapabilityTarget::Tool(task) => {
-                        let tool = task.tool();
-                        tool.actions.is_empty() && tool.shared.of(BackendKind::Mcp).is_some()
-                    }
-                    CapabilityTarget::Agent(_) | CapabilityTarget::Remote(_) => false,
-                },
-            })
-            .collect();
-        let functions = Functions::new(&references);
-        drop(references);
         let mut helpers: Vec<(String, ToolTask)> = Vec::new();
         for tool in invoked(agent) {
             let known = list.iter().any(|granted| granted.reference == tool)
@@ -185,11 +210,40 @@ impl Capabilities {
                 helpers.push((tool, tool_task(host, &found, environment)));
             }
         }
-        Ok(Self {
+        Self {
+            functions: functions(&list),
             list,
-            functions,
             helpers,
-        })
+        }
+    }
+
+    /// Asks again what a capability has, after calls of these functions: by now its backend may have told. Whether
+    /// anything changed.
+    pub(super) async fn relist(
+        &mut self,
+        called: impl Iterator<Item = &str>,
+        cancel: &CancellationToken,
+    ) -> bool {
+        let mut changed = false;
+        for name in called {
+            let function = self.functions.find(name);
+            let Some(granted) = function.and_then(|of| self.list.get_mut(of.reference)) else {
+                continue;
+            };
+            if let CapabilityTarget::Tool(task) = &granted.target
+                && granted.listing != Listing::Complete
+                && task.can_list()
+                && let Ok(actions) = list_actions(task, &granted.rules, cancel).await
+            {
+                granted.listing = Listing::Complete;
+                granted.has(actions);
+                changed = true;
+            }
+        }
+        if changed {
+            self.functions = functions(&self.list);
+        }
+        changed
     }
 
     /// The functions that the model sees.
@@ -278,6 +332,72 @@ impl Capabilities {
     }
 }
 
+/// Names the functions of all capabilities.
+fn functions(list: &[Granted]) -> Functions {
+    let hidden: Vec<Vec<&str>> = list
+        .iter()
+        .map(|granted| {
+            let bindings = granted.rules.bindings.iter();
+            bindings.map(|(name, _)| name.as_str()).collect()
+        })
+        .collect();
+    let references: Vec<ToolReference<'_>> = list
+        .iter()
+        .zip(&hidden)
+        .map(|(granted, hidden)| ToolReference {
+            name: &granted.reference,
+            description: match &granted.target {
+                CapabilityTarget::Tool(task) => &task.tool().description,
+                CapabilityTarget::Agent(agent) => &agent.description,
+                CapabilityTarget::Remote(remote) => {
+                    let card = remote.card.get();
+                    card.map_or("An agent elsewhere.", |card| &card.description)
+                }
+            },
+            actions: &granted.actions,
+            hidden,
+            // Other texts name the tools of a server as the server does.
+            keeps_names: match &granted.target {
+                CapabilityTarget::Tool(task) => {
+                    let tool = task.tool();
+                    tool.actions.is_empty() && tool.shared.of(BackendKind::Mcp).is_some()
+                }
+                CapabilityTarget::Agent(_) | CapabilityTarget::Remote(_) => false,
+            },
+        })
+        .collect();
+    Functions::new(&references)
+}
+
+/// An agent elsewhere. One that does not answer now is asked again when it is called, under the name of its host.
+async fn elsewhere(agent: &Arc<RemoteAgent>, cancel: &CancellationToken) -> Granted {
+    let card = tokio::sync::OnceCell::new();
+    let (name, description) = match agent.card(cancel).await {
+        Ok(found) => {
+            let said = (found.name.clone(), found.description.clone());
+            let _ = card.set(found);
+            said
+        }
+        Err(error) => {
+            tracing::warn!(%error, "an agent elsewhere does not say who it is");
+            let description = "An agent elsewhere, which could not be asked who it is.".to_owned();
+            (agent.known_as(), description)
+        }
+    };
+    let remote = Remote {
+        agent: Arc::clone(agent),
+        card,
+        talk: tokio::sync::Mutex::default(),
+    };
+    let target = CapabilityTarget::Remote(remote);
+    Granted::agent(
+        format!("ask-{name}"),
+        target,
+        Capability::default(),
+        &description,
+    )
+}
+
 fn tool_task(host: &Host, tool: &Arc<Tool>, environment: &Environment) -> ToolTask {
     let inner = &host.inner;
     let task = ToolTask::new(
@@ -315,11 +435,24 @@ fn asking(description: &str) -> Arc<ToolAction> {
         "required": ["message"],
         "additionalProperties": false,
     });
+    stand_in("message", description.to_owned(), schema)
+}
+
+/// What could not be listed, as one action that tries again.
+fn connecting(description: &str, error: &ActionError) -> Arc<ToolAction> {
+    let description = format!(
+        "{description}\nIts functions cannot be listed yet ({error}). Call this to connect; they are there afterwards."
+    );
+    let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    stand_in(CONNECT, description, schema)
+}
+
+/// An action that the task carries out itself; nothing evaluates it.
+fn stand_in(name: &str, description: String, schema: Value) -> Arc<ToolAction> {
     Arc::new(ToolAction {
-        name: "message".to_owned(),
-        description: description.to_owned(),
+        name: name.to_owned(),
+        description,
         parameters: ParameterSchema::given(schema),
-        // Nothing evaluates it: the task sees that an agent is behind it.
         execute: Execute::Cel(CelCall {
             expression: Program::compile("null").unwrap_or_else(|_| unreachable!("`null` is CEL")),
         }),

@@ -177,7 +177,7 @@ impl Runner {
         let allowed = calls.len().min(MAX_CALLS_PER_TURN).min(left);
         let mut done: Vec<Option<CallOutcome>> = Vec::new();
         done.resize_with(allowed, || None);
-        let Some(capabilities) = self.capabilities.take() else {
+        let Some(mut capabilities) = self.capabilities.take() else {
             return Ok(());
         };
         let ruled = |call: &ToolCall| {
@@ -220,6 +220,8 @@ impl Runner {
                 break;
             }
         }
+        let called = calls.iter().take(allowed).map(|call| call.name.as_str());
+        self.relist(&mut capabilities, called, cancel).await;
         self.capabilities = Some(capabilities);
         if let Some(end) = stop {
             return Err(NoAnswer::End(end));

@@ -205,7 +205,7 @@ impl Runner {
         self.another_call()?;
         // It is counted when it is noted.
         self.calls -= 1;
-        let Some(capabilities) = self.capabilities.take() else {
+        let Some(mut capabilities) = self.capabilities.take() else {
             return Err(NoAnswer::Failed("there is nothing to call".to_owned()));
         };
         let id = format!("{}-call-{}", self.shared.id, self.calls + 1);
@@ -218,6 +218,8 @@ impl Runner {
             cancel,
         )
         .await;
+        let names = std::iter::once(call.name.as_str());
+        self.relist(&mut capabilities, names, cancel).await;
         self.capabilities = Some(capabilities);
         let (result, status) = (called.result.clone(), called.status);
         let ended = self.note(&call, called).await?;

@@ -20,22 +20,29 @@ impl Runner {
     pub(super) async fn prepare(&mut self, cancel: &CancellationToken) -> Result<(), NoAnswer> {
         let environment = self.shared.environment.clone();
         let found = Capabilities::new(&self.shared.host, &self.agent, &environment, cancel).await;
-        let found = found.map_err(|error| {
-            if cancel.is_cancelled() {
-                NoAnswer::Cancelled
-            } else {
-                NoAnswer::End(TaskEnd::new(
-                    EndReason::UnrecoverableError,
-                    error.to_string(),
-                ))
-            }
-        })?;
-        for name in found.names().map(str::to_owned).collect::<Vec<_>>() {
-            self.context.know(&name);
+        if cancel.is_cancelled() {
+            return Err(NoAnswer::Cancelled);
+        }
+        for name in found.names() {
+            self.context.know(name);
         }
         *lock(&self.shared.tools) = found.tools();
         self.capabilities = Some(found);
         Ok(())
+    }
+
+    /// Takes in what calls of these functions found out about what there is.
+    pub(super) async fn relist(
+        &mut self,
+        capabilities: &mut Capabilities,
+        called: impl Iterator<Item = &str>,
+        cancel: &CancellationToken,
+    ) {
+        if capabilities.relist(called, cancel).await {
+            for name in capabilities.names() {
+                self.context.know(name);
+            }
+        }
     }
 
     /// A bound parameter has its value from the start, and no other ever. Returns what is new.

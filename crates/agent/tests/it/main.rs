@@ -7,6 +7,7 @@
 )]
 
 mod bindings;
+mod listing;
 mod mock_llm;
 mod model_server;
 mod players;

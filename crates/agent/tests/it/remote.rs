@@ -194,21 +194,23 @@ async fn one_that_never_answers_is_given_up_when_the_task_is() {
     serving.stop();
 }
 
+/// The model is told, and may do without; what it is told does not say more than that nobody is there.
 #[tokio::test]
-async fn who_cannot_be_reached_or_may_not_ends_the_task() {
+async fn who_cannot_be_reached_or_may_not_is_told() {
     let guarded =
         RemoteAgent::new("http://127.0.0.1:9/", Arc::new(EgressPolicy::default())).unwrap();
-    for other in [guarded, remote("http://127.0.0.1:9/")] {
-        let host = host(&agent(""), asking("ask_nobody")).with_remote("clerk", other);
+    let named = remote("nobody=http://127.0.0.1:9/");
+    for (other, function) in [(guarded, "ask_127_0_0_1"), (named, "ask_nobody")] {
+        let host = host(&agent(""), asking(function)).with_remote("clerk", other);
         let task = host.start("demo", "clerk", TaskOptions::default()).unwrap();
-        let end = task.send(TaskInput::message("hi")).await.ended.unwrap();
-        assert_eq!(end.reason, EndReason::UnrecoverableError, "{end:?}");
-        assert!(
-            !task
-                .history()
-                .iter()
-                .any(|turn| matches!(turn, Turn::Llm { .. }))
-        );
+        let output = task.send(TaskInput::message("hi")).await;
+        assert_eq!((output.ended, output.failed), (None, None), "{function}");
+        let history = task.history();
+        let called = history.iter().find_map(|turn| match turn {
+            Turn::Capability { result, .. } => Some(result["error"].clone()),
+            _ => None,
+        });
+        assert_eq!(called.unwrap(), "delegation_failed");
     }
 }
 

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use proofhouse_oatf::{Diagnostic, DiagnosticSeverity};
 use proofhouse_subjects::operator::Operator;
 use proofhouse_subjects::spec::network;
+use proofhouse_subjects::tool_manifests::Located;
 use proofhouse_tools::operator::{KubernetesConfig, OperatorConfig};
 use proofhouse_tools::runtime::ToolLimits;
 
@@ -27,7 +28,7 @@ pub(crate) struct OperatorOptions {
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 
-    /// One setting: `name` for all tools that declare it, or `namespace/tool.name` for one tool; can be repeated.
+    /// One setting: `name` for the one tool that declares it, or `namespace/tool.name`; can be repeated.
     /// Put secrets in a file instead: other users can see command lines
     #[arg(long = "setting", value_name = "NAME=VALUE", value_parser = pair)]
     setting: Vec<(String, String)>,
@@ -51,6 +52,14 @@ impl OperatorOptions {
     /// Reads the file and sets up what runs tools.
     pub(crate) fn operator(&self) -> Result<Operator, CommandError> {
         self.operator_within(ToolLimits::default())
+    }
+
+    /// The same for all of these tools. Each setting is for one of them.
+    pub(crate) fn operator_of(&self, located: &[Located]) -> Result<Operator, CommandError> {
+        let operator = self.operator()?;
+        let checked = operator.check_settings(located.iter().map(|one| &one.tool));
+        checked.map_err(|error| CommandError::usage(format!("--setting: {}", error.message)))?;
+        Ok(operator)
     }
 
     /// The same for one call that somebody waits for: a host at which nobody answers is told at once.

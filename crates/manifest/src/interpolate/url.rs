@@ -81,6 +81,15 @@ impl UrlTemplate {
         self.base.as_ref()
     }
 
+    /// Whether the host is whatever a session's service named.
+    #[must_use]
+    pub fn is_of_session(&self) -> bool {
+        matches!(
+            self.pieces.first(),
+            Some(UrlPiece::Value(UrlPosition::Base, reference)) if reference.root == Root::Session
+        )
+    }
+
     /// Finds out where each reference stands.
     ///
     /// # Errors

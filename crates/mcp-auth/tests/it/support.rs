@@ -254,7 +254,8 @@ fn answer(request: &SeenRequest, behaviour: &Behaviour, issued: &mut Issued) -> 
         }
         "/one/token" | "/two/token" => {
             if let Some(refusal) = &behaviour.refuses {
-                return reply(400, &[], refusal);
+                let status = refusal["status"].as_u64().unwrap_or(400);
+                return reply(u16::try_from(status).unwrap(), &[], refusal);
             }
             if get(&form, "grant_type") == "authorization_code" {
                 let verifier = get(&form, "code_verifier");

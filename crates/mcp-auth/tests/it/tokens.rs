@@ -107,3 +107,27 @@ async fn tokens_outlive_the_process_sealed() {
     let empty = kept(&world, directory.path(), KEY, "demo/tracker");
     assert_eq!(text(empty.token().await.unwrap()), None);
 }
+
+/// Nobody has to agree again because a server was busy once.
+#[tokio::test]
+async fn a_busy_token_endpoint_costs_no_consent() {
+    for status in [429, 500, 503] {
+        let world = World::start(Behaviour {
+            expires_in: 100,
+            ..Behaviour::default()
+        });
+        let authorizer = world.authorizer(AuthorizationConfig::default());
+        assert_eq!(world.call(&authorizer).await, Ok(200));
+        let busy = serde_json::json!({"error": "busy", "status": status});
+        world.set(|behaviour| {
+            behaviour.refuses = Some(busy);
+            behaviour.accepts = "one-token-2";
+        });
+        world.pass(200);
+        let said = world.call(&authorizer).await.unwrap_err();
+        assert!(said.contains(&status.to_string()), "{said}");
+        world.set(|behaviour| behaviour.refuses = None);
+        assert_eq!(world.call(&authorizer).await, Ok(200));
+        assert_eq!(world.forms("/one/authorize").len(), 1, "{status}");
+    }
+}

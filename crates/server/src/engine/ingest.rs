@@ -17,7 +17,7 @@ use proofhouse_wire::trace::TraceParent;
 use serde_json::Value;
 
 use super::Engine;
-use super::manifests::ManifestSnapshot;
+use super::manifests::{ManifestSnapshot, full_name};
 use super::pushed;
 use super::signatures::{ShownHeaders, Signatures, StoredHeaders};
 
@@ -222,7 +222,11 @@ impl Engine {
             Ok(payload) => payload,
             Err(answer) => return answer,
         };
-        let identity = self.identity(tool, &delivery, &payload, &signed);
+        let name = address
+            .namespace
+            .map(|namespace| full_name(namespace, tool));
+        let name = name.as_deref().unwrap_or(tool);
+        let identity = self.identity(name, &delivery, &payload, &signed);
         let channels = webhook::channels(&delivery, Some(&payload));
         let targets = match self.targets(channels).await {
             Ok(targets) if targets.is_empty() && !takes_webhooks(&snapshot, address) => {
@@ -318,7 +322,8 @@ impl Engine {
             Err(answer) => return answer,
         };
         // What is signed says what is the same again, in whichever channel of the task; else only a successor doubles.
-        let identity = self.identity(&tool.name, &delivery, &payload, &signed);
+        let name = full_name(&tool.namespace, &tool.name);
+        let identity = self.identity(&name, &delivery, &payload, &signed);
         let (source, dedupe_key, repeats) = match identity {
             Some((key, window)) => (
                 format!("channels:{}:{}", channel.task, channel.event),

@@ -11,7 +11,6 @@ use std::time::Duration;
 use notify::{RecursiveMode, Watcher as _};
 use proofhouse_manifest::{Bundle, Catalog, Receive, Tool, ToolEvent};
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
-use proofhouse_tools::receive::webhook::WebhookKeys;
 use tokio::sync::mpsc;
 
 use super::manifests::{LoadedFile, ManifestProblem, ManifestSnapshot};
@@ -130,7 +129,7 @@ impl Loader {
                 .flat_map(|bundle| catalog.check_all(bundle));
             let between = between.map(|finding| problem(name, &finding));
             let unsigned = file.good.iter().flat_map(Bundle::tools);
-            let unsigned = unsigned.filter_map(|tool| takes_unsigned(name, tool, options));
+            let unsigned = unsigned.filter_map(|tool| takes(name, tool, &catalog, options));
             let unread = problems.iter().filter(|problem| problem.file == *name);
             let of_file = file.problems.iter().chain(unread).cloned().chain(between);
             let of_file = of_file.chain(unsigned);
@@ -181,26 +180,39 @@ fn holds(bundle: &Bundle) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// Warns of a tool whose webhooks anybody can send.
-fn takes_unsigned(file: &str, tool: &Tool, options: &EngineOptions) -> Option<ManifestProblem> {
-    let source = options.webhook_source(&tool.name);
-    let keys = WebhookKeys::of_tool(tool, source.as_ref(), &options.call_environment());
+/// Warns of a tool whose webhooks anybody can send, or nobody.
+fn takes(
+    file: &str,
+    tool: &Tool,
+    catalog: &Catalog,
+    options: &EngineOptions,
+) -> Option<ManifestProblem> {
+    let keys = match options.webhook_keys(tool, catalog) {
+        Ok(keys) => keys,
+        Err(error) => return Some(of_webhooks(file, "error", error.to_string())),
+    };
     let is_webhook = |event: &ToolEvent| matches!(event.receive, Receive::Webhook(_));
     let is_open = !options.strict && tool.events.iter().any(is_webhook) && keys.accepts_unsigned();
-    is_open.then(|| ManifestProblem {
+    is_open.then(|| {
+        let message = format!(
+            "whoever reaches the address of `{}/{}` can send it events: no secret is configured",
+            tool.namespace, tool.name
+        );
+        of_webhooks(file, "warning", message)
+    })
+}
+
+fn of_webhooks(file: &str, severity: &str, message: String) -> ManifestProblem {
+    let help = "give the event a `secret`, or the server `webhooks` in its settings";
+    ManifestProblem {
         file: file.to_owned(),
         line: 0,
         column: 0,
-        severity: "warning".to_owned(),
+        severity: severity.to_owned(),
         code: "TM-033".to_owned(),
-        message: format!(
-            "whoever reaches the address of `{}/{}` can send it events: no secret is configured",
-            tool.namespace, tool.name
-        ),
-        help: Some(
-            "give the event a `secret`, or the server `webhooks` in its settings".to_owned(),
-        ),
-    })
+        message,
+        help: Some(help.to_owned()),
+    }
 }
 
 fn problem(file: &str, finding: &Diagnostic) -> ManifestProblem {

@@ -113,15 +113,14 @@ impl ManifestSnapshot {
         options: &EngineOptions,
     ) -> Self {
         let mut tools = BTreeMap::new();
-        let environment = options.call_environment();
         for tool in catalog.tools() {
             let filters = tool.events.iter();
             let filters = filters.map(|event| (event.name.clone(), CompiledFilter::of(event)));
-            let source = options.webhook_source(&tool.name);
+            let keys = options.webhook_keys(tool, &catalog);
             let compiled = CompiledTool {
                 types: ParameterTypes::of(tool),
                 filters: filters.collect(),
-                keys: WebhookKeys::of_tool(tool, source.as_ref(), &environment),
+                keys: keys.unwrap_or_else(|_| WebhookKeys::missing(tool)),
                 tool: Arc::clone(tool),
             };
             // The first one of a name is the one that references find.
@@ -251,7 +250,7 @@ impl ManifestSnapshot {
     }
 }
 
-fn full_name(namespace: &str, name: &str) -> String {
+pub(super) fn full_name(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 

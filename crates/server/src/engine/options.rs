@@ -7,11 +7,13 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use proofhouse_agent::model::Usage;
 use proofhouse_agent::task::Host;
-use proofhouse_manifest::Catalog;
+use proofhouse_manifest::{Catalog, Tool};
 use proofhouse_store::model::{Millis, Retention};
 use proofhouse_tools::http::HttpClient;
-use proofhouse_tools::operator::{ModelCost, ModelPrices, WebhookConfig, WebhookSource};
-use proofhouse_tools::receive::webhook::PayloadLimits;
+use proofhouse_tools::operator::{
+    AmbiguousSource, ModelCost, ModelPrices, WebhookConfig, WebhookSource,
+};
+use proofhouse_tools::receive::webhook::{PayloadLimits, WebhookKeys};
 use proofhouse_tools::runtime::Environment;
 use proofhouse_wire::sync::{read, write};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -274,5 +276,19 @@ impl EngineOptions {
             Some(setup) => setup.webhooks.source(name).cloned(),
             None => self.webhooks.source(name).cloned(),
         }
+    }
+
+    /// How a tool among others signs now; whoever it cannot be told for takes nothing.
+    pub(super) fn webhook_keys(
+        &self,
+        tool: &Tool,
+        catalog: &Catalog,
+    ) -> Result<WebhookKeys, AmbiguousSource> {
+        let changed = self.changed_setup();
+        let webhooks = changed
+            .as_ref()
+            .map_or(&self.webhooks, |setup| &setup.webhooks);
+        let source = webhooks.of_tool(tool, catalog.tools())?;
+        Ok(WebhookKeys::of_tool(tool, source, &self.call_environment()))
     }
 }

@@ -14,6 +14,7 @@ use axum::routing::post as post_route;
 use axum::{Json, Router};
 use http::StatusCode;
 use proofhouse_server::engine::Engine;
+use proofhouse_store::model::{ChannelFilter, ChannelRecord, ChannelState};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -51,14 +52,25 @@ async fn stop(State(platform): State<Shared>, Json(body): Json<Value>) -> Status
 }
 
 async fn serve(platform: &Shared) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve_at(listener, platform));
+    format!("http://{address}")
+}
+
+/// Serves until it is dropped. Nobody keeps a connection, so that there is none afterwards.
+fn serve_at(listener: TcpListener, platform: &Shared) -> impl Future<Output = ()> + use<> {
+    let close = |mut response: axum::response::Response| async {
+        let headers = response.headers_mut();
+        headers.insert("connection", "close".parse().unwrap());
+        response
+    };
     let router = Router::new()
         .route("/drive/v3/changes/watch", post_route(watch))
         .route("/drive/v3/channels/stop", post_route(stop))
+        .layer(axum::middleware::map_response(close))
         .with_state(Arc::clone(platform));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    format!("http://{address}")
+    async move { axum::serve(listener, router).await.unwrap() }
 }
 
 /// The example of the specification, with another host.
@@ -124,13 +136,19 @@ async fn world(lifetime: u64) -> (World, Arc<Engine>, Served, Shared) {
         ..Documents::default()
     }));
     let root = serve(&platform).await;
-    let world = World::new(&manifests(&root));
+    let (world, engine, served) = registering_at(&root).await;
+    (world, engine, served, platform)
+}
+
+/// An engine that says where it is served, and registers at an address.
+async fn registering_at(root: &str) -> (World, Arc<Engine>, Served) {
+    let world = World::new(&manifests(root));
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let options = world.options(&format!("http://{}", socket.local_addr().unwrap()));
     let engine = open(&world.database(), &world.manifests(), options).await;
     let engine = Arc::new(engine);
     let served = Served::start_at(&engine, socket).await;
-    (world, engine, served, platform)
+    (world, engine, served)
 }
 
 /// Posts to an address that a platform was given.
@@ -217,4 +235,61 @@ async fn a_renewal_overlaps_and_doubles_nothing() {
     platform.lock().unwrap().holds = false;
     wait("closing", || platform.lock().unwrap().open.len() == 1).await;
     engine.shutdown(PATIENCE).await;
+}
+
+/// A platform that is away is asked again by itself: neither a channel that it never gave nor one that it would not renew is
+/// given up, and no other input of the task is needed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_platform_that_comes_back_is_found_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let platform: Shared = Arc::new(Mutex::new(Documents {
+        // Renewed after ten seconds, the soonest there is.
+        lifetime: 11,
+        ..Documents::default()
+    }));
+    let (_world, engine, _served) = registering_at(&format!("http://{address}")).await;
+    let task = begin(&engine, Some("hello")).await;
+    let channels = async || {
+        let filter = ChannelFilter {
+            task: Some(task.id.clone()),
+            limit: 100,
+            ..ChannelFilter::default()
+        };
+        engine.store().channels(filter).await.unwrap()
+    };
+    let until = async |what: &str, holds: &dyn Fn(&[ChannelRecord]) -> bool| {
+        let started = Instant::now();
+        while !holds(&channels().await) {
+            assert!(started.elapsed() < PATIENCE, "{what}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let is_lost = |one: &ChannelRecord| one.state == ChannelState::Lost;
+    until("nothing was tried", &|all| all.iter().any(is_lost)).await;
+
+    let listener = TcpListener::bind(address).await.unwrap();
+    let serving = tokio::spawn(serve_at(listener, &platform));
+    wait("a channel", || platform.lock().unwrap().open.len() == 1).await;
+    serving.abort();
+    assert!(serving.await.is_err());
+    // The old one is kept while there is no other.
+    let of_old = |all: &[ChannelRecord]| {
+        let mut active = all.iter();
+        active.any(|one| one.failures > 0 && one.state == ChannelState::Active)
+    };
+    until("no renewal was tried", &of_old).await;
+    let before = platform.lock().unwrap().open.clone();
+    assert_eq!(before.len(), 1, "it was closed");
+
+    let listener = TcpListener::bind(address).await.unwrap();
+    let serving = tokio::spawn(serve_at(listener, &platform));
+    let is_new = || {
+        let open = &platform.lock().unwrap().open;
+        open.iter().any(|channel| *channel != before[0])
+    };
+    wait("another channel", is_new).await;
+    engine.shutdown(PATIENCE).await;
+    serving.abort();
 }

@@ -6,7 +6,7 @@ use super::response;
 use crate::http::{HttpClient, HttpResponse, ToolRequest, references};
 use crate::runtime::{ActionCall, ActionError, Environment};
 use proofhouse_manifest::HttpCall;
-use proofhouse_manifest::interpolate::{Root, Secrets, TemplateScope};
+use proofhouse_manifest::interpolate::{Root, Secrets, TemplateScope, UrlTemplate};
 
 /// A response and the secrets that must not be shown of it.
 pub(crate) struct Exchanged {
@@ -63,10 +63,14 @@ pub(crate) async fn exchange(
         }
         secrets.extend(scope.secrets());
         let request = ToolRequest::new(http, &scope).map_err(|error| clean(error, &secrets))?;
-        let answer = client
-            .send(&request)
-            .await
-            .map_err(|error| clean(error, &secrets))?;
+        let answer = client.send(&request).await.map_err(|error| {
+            let error = clean(error, &secrets);
+            if http.url.as_ref().is_some_and(UrlTemplate::is_of_session) {
+                error.of_chosen_host()
+            } else {
+                error
+            }
+        })?;
         if answer.status.as_u16() == 401 && uses_token && refused.is_none() {
             refused = Some((scope, answer));
             continue;

@@ -27,7 +27,10 @@ pub(super) async fn ask(
     } else {
         client.send(request).await
     };
-    let answer = sent.map_err(|error| AuthError::Unavailable(secrets.redact(&error.message)))?;
+    let answer = sent.map_err(|error| AuthError::Unavailable {
+        reason: secrets.redact(&error.message),
+        failure: error.failure,
+    })?;
     let json: Option<Value> = serde_json::from_slice(&answer.body).ok();
     if !answer.status.is_success() {
         return Err(refusal(&answer, json.as_ref(), secrets));

@@ -1,5 +1,7 @@
 //! Why there is no token. No error holds a secret.
 
+use crate::runtime::ActionFailure;
+
 /// Why a provider gave no token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
@@ -10,8 +12,13 @@ pub enum AuthError {
         near: Option<String>,
     },
     /// The token endpoint gave no answer.
-    #[error("the token endpoint gave no answer: {0}")]
-    Unavailable(String),
+    #[error("the token endpoint gave no answer: {reason}")]
+    Unavailable {
+        /// What went wrong.
+        reason: String,
+        /// The same in a word.
+        failure: ActionFailure,
+    },
     /// The token endpoint said no.
     #[error(
         "the token endpoint refused with HTTP {status}{}",
@@ -34,6 +41,30 @@ pub enum AuthError {
     /// The program ended while a token was fetched.
     #[error("fetching the token was stopped")]
     Stopped,
+}
+
+impl AuthError {
+    /// What becomes of the call that wanted the token. Nobody but an operator can mend what is configured; whatever may pass by
+    /// itself is told as the same failure of the action's own server would be.
+    #[must_use]
+    pub fn failure(&self) -> ActionFailure {
+        match self {
+            Self::Unavailable { failure, .. } => match failure {
+                ActionFailure::EgressDenied | ActionFailure::Setting | ActionFailure::Manifest => {
+                    ActionFailure::Token
+                }
+                passing => *passing,
+            },
+            Self::Refused { status, .. } if *status >= 500 || matches!(status, 408 | 429) => {
+                ActionFailure::HttpStatus
+            }
+            Self::Refused { .. }
+            | Self::Unknown { .. }
+            | Self::Answer(_)
+            | Self::Request(_)
+            | Self::Stopped => ActionFailure::Token,
+        }
+    }
 }
 
 fn suggestion(near: Option<&str>) -> String {

@@ -13,7 +13,7 @@ use super::config::{AuthConfig, ProviderBinding, ProviderConfig};
 use super::error::AuthError;
 use super::{github, oauth};
 use crate::http::{EgressPolicy, HttpClient};
-use crate::runtime::{ActionError, TokenError, TokenSource, ToolLimits};
+use crate::runtime::{ActionError, ActionFailure, TokenError, TokenSource, ToolLimits};
 use proofhouse_manifest::Tool;
 use proofhouse_manifest::interpolate::{Sealed, Secrets, TokenHosts};
 
@@ -165,6 +165,7 @@ impl TokenSource for Providers {
                 reason: format!(
                     "`{namespace}/{name}` is not among its tools in the operator's file: auth.{provider}.tools"
                 ),
+                failure: ActionFailure::Token,
             }),
             Some(found) => Ok(found.binding.hosts.clone()),
             // That there is none is said when a token is asked for, with a name like it.
@@ -205,6 +206,7 @@ fn told(provider: &str, result: Result<Sealed<String>, AuthError>) -> Result<Str
         Err(error) => Err(TokenError {
             provider: provider.to_owned(),
             reason: error.to_string(),
+            failure: error.failure(),
         }),
     }
 }

@@ -133,7 +133,9 @@ impl HttpClient {
             }
             Err(DecodeError::Broken(reason)) => {
                 let message = format!("the response cannot be decompressed: {reason}");
-                Err(ActionError::new(ActionFailure::Response, message))
+                let mut failed = ActionError::new(ActionFailure::Response, message);
+                failed.outcome_unknown = !request.is_idempotent();
+                Err(failed)
             }
         }
     }
@@ -181,40 +183,9 @@ impl HttpClient {
         ActionError::unreachable(host, reason, self.limits.outage)
     }
 
-    /// What an error of the connection means for the task. The URL is named by its host alone: the rest
-    /// may hold secrets.
+    /// What an error of the connection means for the task.
     fn failure(&self, error: &ClientError, request: &ToolRequest) -> ActionError {
         let host = request.url.expose().host_str().unwrap_or("the host");
-        let (failure, message) = match error {
-            ClientError::Denied(reason) => {
-                (ActionFailure::EgressDenied, format!("{host}: {reason}"))
-            }
-            ClientError::Connect { reason, .. } => {
-                return self.unreachable(request, reason);
-            }
-            ClientError::Url { reason, .. } => {
-                (ActionFailure::Setting, format!("not a URL: {reason}"))
-            }
-            ClientError::Setup(reason) => (ActionFailure::Manifest, reason.clone()),
-            ClientError::TooSlow => {
-                let seconds = self.limits.http.as_secs_f32();
-                (
-                    ActionFailure::Timeout,
-                    format!("{host} gave no whole answer in {seconds} s"),
-                )
-            }
-            ClientError::TooLarge { limit } => (
-                ActionFailure::TooLarge,
-                format!("the answer of {host} has more than {limit} bytes"),
-            ),
-            other => (
-                ActionFailure::Broken,
-                format!("the connection to {host} broke: {other}"),
-            ),
-        };
-        let mut failed = ActionError::new(failure, message);
-        failed.outcome_unknown = matches!(failure, ActionFailure::Timeout | ActionFailure::Broken)
-            && !request.is_idempotent();
-        failed
+        ActionError::of_client(error, host, self.limits.outage, request.is_idempotent())
     }
 }

@@ -53,7 +53,7 @@ pub use retention::{KeepTime, RetentionConfig};
 pub use schema::{json_schema, reference};
 pub use servers::{McpOauthConfig, McpOauthTool};
 pub use sign_in::{GroupGrant, SignInConfig};
-pub use webhooks::{WebhookConfig, WebhookSource};
+pub use webhooks::{AmbiguousSource, WebhookConfig, WebhookSource};
 
 /// A configuration that people write has a few KiB; one that a program writes, some more.
 const LIMITS: ReadLimits = ReadLimits {

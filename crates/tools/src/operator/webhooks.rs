@@ -1,7 +1,8 @@
 //! The `webhooks` block: how deliveries to each tool or source are signed, and with which secrets.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_source::format::{Durations, FormatReader};
@@ -14,6 +15,7 @@ use crate::receive::webhook::{
     DedupeBy, DedupeChoice, Encoding, Hash, ID_WINDOW, SCHEMES, Scheme, SignatureKind,
     TimestampFormat,
 };
+use proofhouse_manifest::Tool;
 use proofhouse_manifest::interpolate::Sealed;
 
 const HASHES: [(&str, Hash); 4] = [
@@ -36,7 +38,8 @@ const REPEATS: [(&str, DedupeBy); 3] = [
 const MAX_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
 const ENCODINGS: [(&str, Encoding); 2] = [("hex", Encoding::Hex), ("base64", Encoding::Base64)];
 
-/// How deliveries are signed, by the name in the address they are posted to: a tool, or a source of triggers.
+/// How deliveries are signed: by `namespace/name` of a tool, or by the name in the address they are posted to, of a tool or a
+/// source of triggers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WebhookConfig {
     sources: BTreeMap<String, WebhookSource>,
@@ -54,16 +57,66 @@ pub struct WebhookSource {
 }
 
 impl WebhookConfig {
-    /// What is configured for a tool or a source.
+    /// What is configured for a tool or a source: by `namespace/name` before the name alone. A name without a namespace also finds
+    /// what is configured for the only tool of that name.
     #[must_use]
     pub fn source(&self, name: &str) -> Option<&WebhookSource> {
-        self.sources.get(name)
+        if let Some(found) = self.sources.get(name) {
+            return Some(found);
+        }
+        if let Some((_, bare)) = name.split_once('/') {
+            return self.sources.get(bare);
+        }
+        let of_name = |key: &&String| key.split_once('/').is_some_and(|(_, bare)| bare == name);
+        let mut found = self.sources.keys().filter(of_name);
+        match (found.next(), found.next()) {
+            (Some(key), None) => self.sources.get(key),
+            _ => None,
+        }
+    }
+
+    /// What is configured for a tool.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when only a name without a namespace is configured, and several of these tools have it.
+    pub fn of_tool<'t>(
+        &self,
+        tool: &Tool,
+        tools: impl Iterator<Item = &'t Arc<Tool>>,
+    ) -> Result<Option<&WebhookSource>, AmbiguousSource> {
+        let own = format!("{}/{}", tool.namespace, tool.name);
+        if !self.sources.contains_key(&own) && self.sources.contains_key(&tool.name) {
+            let of_name = tools.filter(|one| one.name == tool.name);
+            let namespaces: BTreeSet<String> = of_name.map(|one| one.namespace.clone()).collect();
+            if namespaces.len() > 1 {
+                let namespaces = namespaces.into_iter().collect::<Vec<_>>().join(", ");
+                let name = tool.name.clone();
+                return Err(AmbiguousSource {
+                    name,
+                    own,
+                    namespaces,
+                });
+            }
+        }
+        Ok(self.source(&own))
     }
 
     /// The names that something is configured for.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.sources.keys().map(String::as_str)
     }
+}
+
+/// A name in `webhooks` that may mean several tools, of which each would take what is meant for another.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`webhooks.{name}` may mean the tools of several namespaces: {namespaces}; write `{own}`")]
+pub struct AmbiguousSource {
+    /// The name.
+    pub name: String,
+    /// The tool, with its namespace.
+    pub own: String,
+    namespaces: String,
 }
 
 /// Reads the block. A source with an error is left out.

@@ -1,6 +1,6 @@
 //! Environments: what a task knows beside the parameters of a call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct TokenError {
     pub provider: String,
     /// What went wrong.
     pub reason: String,
+    /// What becomes of the call that wanted it: [`ActionFailure::Token`], unless the failure is one that passes.
+    pub failure: ActionFailure,
 }
 
 /// Where the tokens of `{auth.provider()}` come from.
@@ -73,6 +75,7 @@ impl TokenSource for NoTokens {
             Err(TokenError {
                 provider,
                 reason: "no provider of that name is registered".to_owned(),
+                failure: ActionFailure::Token,
             })
         })
     }
@@ -179,14 +182,44 @@ impl Environment {
     }
 
     /// An environment for many tools. `by_tool` has their settings by namespace and name, such as
-    /// `demo/weather`; `declared` has those that every tool gets that declares them. No tool gets a
-    /// setting that it does not declare.
+    /// `demo/weather`; `declared` has those that go to the tool that declares them
+    /// ([`check_shared`](Self::check_shared)). No tool gets a setting that it does not declare.
     pub fn for_tools(
         by_tool: Map<String, Value>,
         declared: Map<String, Value>,
         now: impl Fn() -> String + Send + Sync + 'static,
     ) -> Self {
         Self::given(SettingsGiven::ByTool(by_tool.into(), declared.into()), now)
+    }
+
+    /// Makes sure that each setting that is given to whoever declares it is declared by one of these tools at most: a secret
+    /// that is meant for one must not reach another that gives its setting the same name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names a setting and the tools.
+    pub fn check_shared<'t>(
+        &self,
+        tools: impl Iterator<Item = &'t Arc<Tool>>,
+    ) -> Result<(), ActionError> {
+        let SettingsGiven::ByTool(_, shared) = self.settings.expose() else {
+            return Ok(());
+        };
+        let tools: Vec<&Arc<Tool>> = tools.collect();
+        for setting in shared.keys() {
+            let declaring = tools.iter().filter(|tool| declares(tool, setting));
+            let names = declaring.map(|tool| format!("{}/{}", tool.namespace, tool.name));
+            let names: BTreeSet<String> = names.collect();
+            if let (Some(first), true) = (names.first(), names.len() > 1) {
+                let all: Vec<&str> = names.iter().map(String::as_str).collect();
+                let message = format!(
+                    "several tools declare the setting `{setting}`: {}; say whose it is, as in `{first}.{setting}`",
+                    all.join(", ")
+                );
+                return Err(ActionError::new(ActionFailure::Setting, message));
+            }
+        }
+        Ok(())
     }
 
     fn given(settings: SettingsGiven, now: impl Fn() -> String + Send + Sync + 'static) -> Self {
@@ -352,8 +385,7 @@ impl Environment {
         call: &ActionCall,
     ) -> Result<(), ActionError> {
         let hosts = self.tokens.granted(provider, &call.tool);
-        let hosts =
-            hosts.map_err(|error| ActionError::new(ActionFailure::Token, error.to_string()))?;
+        let hosts = hosts.map_err(|error| ActionError::new(error.failure, error.to_string()))?;
         scope.bind_token(provider, hosts);
         Ok(())
     }
@@ -364,8 +396,7 @@ impl Environment {
         provider: &str,
         token: Result<String, TokenError>,
     ) -> Result<(), ActionError> {
-        let token =
-            token.map_err(|error| ActionError::new(ActionFailure::Token, error.to_string()))?;
+        let token = token.map_err(|error| ActionError::new(error.failure, error.to_string()))?;
         scope.set_token(provider, token);
         scope.hide_all(&self.tokens.secrets(provider));
         Ok(())
@@ -394,24 +425,24 @@ impl Environment {
             }
             SettingsGiven::ByTool(by_tool, shared) => (by_tool, shared),
         };
-        let Some(declared) = &tool.settings else {
-            return Map::new();
-        };
-        let is_declared = |name: &str| {
-            let mut names = declared.properties().keys();
-            names.any(|known| {
-                let rest = known.strip_prefix(name);
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            })
-        };
         let own = by_tool.get(&format!("{}/{}", tool.namespace, tool.name));
         let own = own.and_then(Value::as_object).into_iter().flatten();
         // Who says it with a command means it now.
         own.chain(shared.iter())
-            .filter(|(name, _)| is_declared(name))
+            .filter(|(name, _)| declares(tool, name))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
     }
+}
+
+/// Whether a tool declares a setting, or one below it.
+fn declares(tool: &Tool, name: &str) -> bool {
+    let declared = tool.settings.iter();
+    let mut names = declared.flat_map(|settings| settings.properties().keys());
+    names.any(|known| {
+        let rest = known.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
 }
 
 /// The providers that references name, each once.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use proofhouse_manifest::interpolate::{RenderError, ResolveError, Secrets};
 use proofhouse_source::plain_error;
+use proofhouse_wire::client::ClientError;
 
 /// What becomes of a task after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,11 +29,11 @@ pub enum ActionFailure {
     NoRuntime,
     /// Nobody answers at a host that is fixed: DNS, connection or TLS.
     Unreachable,
-    /// Nobody answers at a host that the model chose.
+    /// Nobody answers at a host that is not fixed, such as one that a session named.
     UnreachableChosen,
     /// The egress policy forbids a host that is fixed.
     EgressDenied,
-    /// The egress policy forbids a host that the model chose.
+    /// The egress policy forbids a host that is not fixed.
     EgressDeniedChosen,
     /// No token could be had.
     Token,
@@ -240,6 +241,57 @@ impl ActionError {
         Self::new(ActionFailure::Unreachable, message)
     }
 
+    /// What an error of the connection to a host means for the task. The host alone is named: the rest of a URL may hold
+    /// secrets. A request that may be sent twice has no outcome that could be unknown.
+    pub(crate) fn of_client(
+        error: &ClientError,
+        host: &str,
+        outage: Duration,
+        may_be_repeated: bool,
+    ) -> Self {
+        let (failure, message) = match error {
+            ClientError::Denied(reason) => {
+                (ActionFailure::EgressDenied, format!("{host}: {reason}"))
+            }
+            ClientError::Connect { reason, .. } => return Self::unreachable(host, reason, outage),
+            ClientError::Url { reason, .. } => {
+                (ActionFailure::Setting, format!("not a URL: {reason}"))
+            }
+            ClientError::Setup(reason) => (ActionFailure::Manifest, reason.clone()),
+            ClientError::TooSlow => (
+                ActionFailure::Timeout,
+                format!("{host} gave no whole answer in time"),
+            ),
+            ClientError::TooLarge { .. }
+            | ClientError::EventTooLarge(_)
+            | ClientError::TooManyEvents { .. } => (
+                ActionFailure::TooLarge,
+                format!("the answer of {host} is larger than it may be: {error}"),
+            ),
+            ClientError::Broken(reason) => (
+                ActionFailure::Broken,
+                format!("the connection to {host} broke: {reason}"),
+            ),
+        };
+        let mut failed = Self::new(failure, message);
+        let may_have_come = matches!(
+            failure,
+            ActionFailure::Timeout | ActionFailure::Broken | ActionFailure::TooLarge
+        );
+        failed.outcome_unknown = may_have_come && !may_be_repeated;
+        failed
+    }
+
+    /// The same of a host that is not fixed: the model may find another one.
+    pub(crate) fn of_chosen_host(mut self) -> Self {
+        self.failure = match self.failure {
+            ActionFailure::Unreachable => ActionFailure::UnreachableChosen,
+            ActionFailure::EgressDenied => ActionFailure::EgressDeniedChosen,
+            other => other,
+        };
+        self
+    }
+
     /// Whether the model is told, instead of the task ending.
     #[must_use]
     pub fn is_recoverable(&self) -> bool {
@@ -255,6 +307,26 @@ impl ActionError {
             ActionFailure::Unreachable | ActionFailure::EgressDenied | ActionFailure::Token
         );
         !(self.is_recoverable() || passes)
+    }
+
+    /// Whether the same request would come to the same at any time, as long as nobody changes what is configured. A service
+    /// that does not answer, is busy or gives no token may do so later.
+    #[must_use]
+    pub fn is_definite(&self) -> bool {
+        match self.failure {
+            ActionFailure::Manifest
+            | ActionFailure::Setting
+            | ActionFailure::NoRuntime
+            | ActionFailure::EgressDenied
+            | ActionFailure::EgressDeniedChosen => true,
+            ActionFailure::HttpStatus => {
+                let status = self.detail.get("status").and_then(Value::as_u64);
+                status.is_some_and(|status| {
+                    (400..500).contains(&status) && !matches!(status, 401 | 408 | 429)
+                })
+            }
+            _ => false,
+        }
     }
 
     /// What the model is told.

@@ -649,6 +649,20 @@ impl ToolTask {
             })
     }
 
+    /// Whether all backends that say what there is are initialized, so that [`actions`](Self::actions) waits for nobody.
+    #[must_use]
+    pub fn can_list(&self) -> bool {
+        let asked = |backend: &&SharedBackend| {
+            let runtime = self.inner.runtimes.find(&backend.block.execute);
+            backend.derives || runtime.is_ok_and(|runtime| runtime.completes_actions())
+        };
+        let mut backends = self.inner.backends.iter().filter(asked);
+        backends.all(|backend| {
+            let slot = backend.slot.try_lock();
+            slot.is_ok_and(|slot| matches!(&*slot, BackendSlot::Ready(_)))
+        })
+    }
+
     /// Tears down what was initialized while the task is idle; the next call initializes again.
     /// `None` when a call is under way, in which case nothing is done.
     pub async fn evict(&self) -> Option<Vec<ActionError>> {

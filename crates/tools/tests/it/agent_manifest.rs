@@ -270,3 +270,28 @@ fn the_schema_takes_what_the_reader_takes() {
         assert!(!validator.is_valid(&bad), "{pointer}");
     }
 }
+
+/// An event's parameter that needs a binding needs one of every agent that hears the event.
+#[test]
+fn a_parameter_of_an_event_may_need_a_binding() {
+    let tool = "---\nkind: commonagents.info/v1beta2/tool\nnamespace: demo\nname: hub\ndescription: d\n\
+        events:\n  - name: pushed\n    message: m\n    receive: {webhook: {filter: \"event.payload.repo == parameters.repo\"}}\n    \
+        parameters: {properties: {repo: {type: string, require_binding: true}}}\n\
+        \x20 - {name: other, message: m, receive: {webhook: {}}}\n";
+    for (capability, expected) in [
+        ("'*'", vec!["TM-022"]),
+        ("{include: [pushed]}", vec!["TM-022"]),
+        ("{include: [other]}", vec![]),
+        ("{bindings: {repo: \"'acme/site'\"}}", vec![]),
+    ] {
+        let text = format!("{HEAD}prompt: p\ncapabilities: {{hub: {capability}}}\n{tool}");
+        let (bundle, _) = Bundle::read(&text);
+        let mut catalog = Catalog::default();
+        catalog.add(&bundle);
+        let agent = bundle.agents().next().expect("there is an agent");
+        let found = catalog.check(agent).into_iter();
+        let found = found.filter(|finding| finding.severity == DiagnosticSeverity::Error);
+        let codes: Vec<_> = found.map(|finding| finding.code).collect();
+        assert_eq!(codes, expected, "{capability}");
+    }
+}

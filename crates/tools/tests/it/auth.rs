@@ -498,3 +498,31 @@ async fn a_call_is_repeated_once_and_only_with_another_token() {
     assert!(!error.detail["body"].to_string().contains("fixed-token"));
     assert_eq!(api.seen().len(), 3);
 }
+
+/// What passes by itself is told to the model; only what an operator must mend ends the task.
+#[tokio::test]
+async fn a_token_endpoint_that_fails_for_a_while_ends_no_task() {
+    let refusals: [(&str, ActionFailure, bool); 5] = [
+        ("500 Oops", ActionFailure::HttpStatus, true),
+        ("503 Busy", ActionFailure::HttpStatus, true),
+        ("429 Slowly", ActionFailure::HttpStatus, true),
+        ("400 Bad", ActionFailure::Token, false),
+        ("401 No", ActionFailure::Token, false),
+    ];
+    for (status, failure, recoverable) in refusals {
+        let server = Server::start(move |_, _| reply(status, "", "{}")).await;
+        let (providers, _) = providers(credentials(server.port));
+        let error = act(&api_task(1, &providers), json!({})).await.unwrap_err();
+        let found = (error.failure, error.is_recoverable());
+        assert_eq!(found, (failure, recoverable), "{status}");
+        assert!(error.message.contains("no token for `p`"), "{error}");
+    }
+    let silent = Server::start(|_, _| Reply::Silence).await;
+    let (slow, _) = providers(credentials(silent.port));
+    let error = act(&api_task(1, &slow), json!({})).await.unwrap_err();
+    assert_eq!(error.failure, ActionFailure::Timeout, "{error}");
+    let nobody = Vacant::new();
+    let (away, _) = providers(credentials(nobody.address().port()));
+    let error = act(&api_task(1, &away), json!({})).await.unwrap_err();
+    assert_eq!(error.failure, ActionFailure::Unreachable, "{error}");
+}

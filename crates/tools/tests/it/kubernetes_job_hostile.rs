@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proofhouse_tools::actions::Cluster;
-use proofhouse_tools::runtime::ActionFailure;
+use proofhouse_tools::runtime::{ActionFailure, ToolLimits};
 use proofhouse_wire::StatusCode;
 use proofhouse_wire::server::Reply;
 use serde_json::json;
@@ -194,6 +194,60 @@ async fn a_cluster_that_stops_answering_is_told() {
     assert_eq!(error.failure, ActionFailure::Unreachable);
     assert!(error.message.contains("127.0.0.1"), "{error}");
     assert!(!error.outcome_unknown);
+}
+
+/// Nothing that is asked of a cluster has its effect twice, so a control plane that restarts is waited for.
+#[tokio::test]
+async fn a_cluster_that_is_away_for_a_while_is_waited_for() {
+    let patient = ToolLimits {
+        outage: Duration::from_secs(60),
+        ..limits()
+    };
+    // It breaks off the first requests of every kind, more often than any is repeated at once.
+    let player = Player::troubled(
+        Fate::completed(Some("done"), ""),
+        Watching::Works,
+        |_, _, nth| (nth < 5).then(Reply::cut),
+    )
+    .await;
+    let spec = execute("jobs", &script("true"));
+    let acted = act_and_leave(&player, &task(player.cluster(), &spec, &patient)).await;
+    assert_eq!(value(acted), "done");
+    assert_eq!(player.count("POST", "/jobs"), 6);
+}
+
+/// The Job has done its work; that nobody can read what it said does not end the task.
+#[tokio::test]
+async fn an_output_that_cannot_be_read_is_told() {
+    let player = Player::troubled(
+        Fate::completed(None, "out\n"),
+        Watching::Works,
+        |_, path, _| path.ends_with("/log").then(Reply::cut),
+    )
+    .await;
+    let error = failure(act_and_leave(&player, &playing(&player)).await);
+    assert!(error.is_recoverable() && error.outcome_unknown, "{error:?}");
+    assert!(
+        error.message.starts_with("the Job completed, but"),
+        "{error}"
+    );
+}
+
+/// Whoever runs out of time says what it was doing, in its Pod's last start and in the one before.
+#[tokio::test]
+async fn a_job_that_takes_too_long_shows_its_logs() {
+    let player = Player::start(Fate::restarted("after\n")).await;
+    let mut limits = limits();
+    limits.job.deadline = Duration::from_secs(2);
+    let spec = execute("jobs", &script("true"));
+    let error = failure(act_and_leave(&player, &task(player.cluster(), &spec, &limits)).await);
+    assert_eq!(error.failure, ActionFailure::Deadline);
+    let logs = error.detail["logs"].as_array().unwrap();
+    let said: Vec<_> = logs
+        .iter()
+        .map(|one| (one["log"].as_str().unwrap(), one["previous"] == true))
+        .collect();
+    assert_eq!(said, [("before\n", true), ("after\n", false)]);
 }
 
 #[tokio::test]

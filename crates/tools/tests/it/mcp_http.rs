@@ -535,3 +535,20 @@ async fn the_old_transport_is_tried_when_nobody_posts() {
     assert_eq!(error.failure, ActionFailure::Response, "{error}");
     assert!(error.message.contains("not its own"), "{error}");
 }
+
+/// Who cannot be connected to is `unreachable`, also where starting has no more time than an outage.
+#[tokio::test]
+async fn a_server_that_is_away_is_unreachable_when_its_time_is_up() {
+    let nobody = proofhouse_test_support::loopback::Vacant::new();
+    let equal = ToolLimits {
+        mcp_start: Duration::from_secs(2),
+        outage: Duration::from_secs(2),
+        ..limits()
+    };
+    for transport in ["streamable_http", "sse"] {
+        let url = format!("http://{}/mcp", nobody.address());
+        let block = tool(&format!("mcp:\n  transport: {transport}\n  url: {url}\n"));
+        let error = mcp_support::error(&task_with(block, equal.clone()), "act", json!({})).await;
+        assert_eq!(error.failure, ActionFailure::Unreachable, "{error}");
+    }
+}

@@ -1,10 +1,14 @@
 //! Configurations of the operator: what is read, what is refused, and that nothing is shown of them.
 
+use std::sync::Arc;
+
+use proofhouse_manifest::{Bundle, Tool};
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
 use proofhouse_tools::auth::{ClientAuthentication, ProviderConfig};
 use proofhouse_tools::operator::{CODES, KubernetesConfig, OperatorConfig};
+use proofhouse_tools::runtime::Environment;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Map, json};
 
 const KEY: &str = include_str!("keys/rsa_pkcs8.pem");
 
@@ -27,6 +31,68 @@ fn good(text: &str) -> OperatorConfig {
     let (config, findings) = read(text);
     assert!(findings.is_empty(), "{findings:#?}");
     config
+}
+
+/// Tools of one name in these namespaces.
+fn named_alike(namespaces: &[&str]) -> Vec<Arc<Tool>> {
+    let texts = namespaces.iter().map(|namespace| {
+        format!(
+            "kind: commonagents.info/v1beta2/tool\nnamespace: {namespace}\nname: hub\ndescription: d\n\
+             settings: {{properties: {{api_key: {{}}}}}}\n\
+             actions: [{{name: a, description: d, execute: {{cel: {{expression: '1'}}}}}}]\n"
+        )
+    });
+    let (bundle, findings) = Bundle::read(&texts.collect::<Vec<_>>().join("---\n"));
+    assert!(findings.is_empty(), "{findings:#?}");
+    bundle.tools().cloned().map(Arc::new).collect()
+}
+
+/// Two teams may call their tools the same, and neither takes what is signed for the other.
+#[test]
+fn webhooks_belong_to_one_tool() {
+    let config = good(
+        "webhooks:\n  shop/hub: {scheme: github, secret: a-secret}\n  hub: {scheme: token, header: X-A, secret: b}\n",
+    );
+    let tools = named_alike(&["shop", "ops", "lab"]);
+    let scheme = |tool: &Tool, tools: &[Arc<Tool>]| {
+        let source = config.webhooks.of_tool(tool, tools.iter());
+        source.map(|source| source.map(|source| source.scheme.name.to_string()))
+    };
+    assert_eq!(scheme(&tools[0], &tools), Ok(Some("github".to_owned())));
+    let error = scheme(&tools[1], &tools).unwrap_err().to_string();
+    assert!(
+        error.contains("`webhooks.hub`")
+            && error.contains("lab, ops, shop")
+            && error.ends_with("write `ops/hub`"),
+        "{error}"
+    );
+    assert_eq!(
+        scheme(&tools[1], &tools[1..2]),
+        Ok(Some("token".to_owned()))
+    );
+    let only = good("webhooks: {shop/hub: {scheme: github, secret: a-secret}}\n");
+    assert!(only.webhooks.source("hub").is_some());
+    assert!(only.webhooks.source("ops/hub").is_none());
+}
+
+/// A setting of the command line is for one tool.
+#[test]
+fn a_setting_that_several_tools_declare_is_refused() {
+    let one = |name: &str| {
+        let mut settings = Map::new();
+        settings.insert(name.to_owned(), json!("sk-1"));
+        settings
+    };
+    let shared = Environment::for_tools(Map::new(), one("api_key"), String::new);
+    let tools = named_alike(&["shop", "ops"]);
+    let error = shared.check_shared(tools.iter()).unwrap_err();
+    assert!(
+        error.message.contains("ops/hub, shop/hub") && error.message.contains("`ops/hub.api_key`"),
+        "{error}"
+    );
+    assert_eq!(shared.check_shared(tools[..1].iter()), Ok(()));
+    let other = Environment::for_tools(Map::new(), one("other"), String::new);
+    assert_eq!(other.check_shared(tools.iter()), Ok(()));
 }
 
 #[test]

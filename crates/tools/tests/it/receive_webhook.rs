@@ -406,6 +406,26 @@ fn deliveries_are_told_apart_as_platforms_do() {
     );
 }
 
+/// Two equal bodies that nobody signed are two events; a token says nothing about a body.
+#[test]
+fn a_token_signs_nothing_that_could_be_a_repeat() {
+    let map = headers(&[("x-gitlab-event-uuid", "e-1")]);
+    let of = |name: &str| {
+        let scheme = Scheme::named(name);
+        assert!(scheme.is_some(), "{name}");
+        identify(
+            &delivery(&map, BODY),
+            &json!({}),
+            scheme,
+            DedupeChoice::default(),
+        )
+    };
+    for name in ["gitlab", "token"] {
+        assert_eq!(of(name), None, "{name}");
+    }
+    assert!(of("github").is_some());
+}
+
 #[test]
 fn channels_are_named_by_headers_or_notifications() {
     let map = headers(&[("x-goog-channel-id", "c1"), ("x-goog-channel-token", "t1")]);

@@ -190,7 +190,7 @@ async fn a_session_may_say_where_it_is() {
         ),
         (
             "http://169.254.169.254/latest".to_owned(),
-            Err(ActionFailure::EgressDenied),
+            Err(ActionFailure::EgressDeniedChosen),
         ),
         ("/relative".to_owned(), Err(ActionFailure::Setting)),
     ] {
@@ -208,4 +208,28 @@ async fn a_session_may_say_where_it_is() {
         task.teardown().await;
     }
     assert_eq!(lines(&elsewhere), ["GET /at/1/run/a%2Fb", "DELETE /at/1"]);
+}
+
+/// Where a session's service sends a task is not for the manifest's author to mend, and the model is told.
+#[tokio::test]
+async fn a_host_that_a_session_names_ends_no_task() {
+    let nobody = proofhouse_test_support::loopback::Vacant::new();
+    for (host, failure) in [
+        (
+            nobody.address().to_string(),
+            ActionFailure::UnreachableChosen,
+        ),
+        ("10.1.2.3".to_owned(), ActionFailure::EgressDeniedChosen),
+    ] {
+        let url = json!({"url": format!("http://{host}/s")}).to_string();
+        let server = Server::start(move |_, _| reply("201 Created", "", &url)).await;
+        let execute = format!(
+            "stateful_session: {{create: {{method: POST, url: \"http://127.0.0.1:{}/s\"}}, extract: {{url: $.url}}, \
+             execute: {{method: GET, url: \"{{session.url}}/run\"}}}}",
+            server.port
+        );
+        let error = act(&task(tool(&execute)), json!({})).await.unwrap_err();
+        assert_eq!(error.failure, failure, "{error}");
+        assert!(error.is_recoverable());
+    }
 }

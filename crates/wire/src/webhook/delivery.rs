@@ -7,7 +7,7 @@ use ring::digest;
 use serde_json::Value;
 
 use super::Delivery;
-use super::scheme::{SCHEMES, Scheme};
+use super::scheme::{SCHEMES, Scheme, SignatureKind};
 
 /// The longest id that is kept as it is; longer ones are hashed.
 const MAX_ID_BYTES: usize = 200;
@@ -99,10 +99,12 @@ pub fn identify(
     choice: DedupeChoice,
 ) -> Option<DeliveryIdentity> {
     let signed = scheme.and_then(|scheme| scheme.signed_id(delivery, payload));
-    let by = choice.by.unwrap_or(match (scheme, &signed) {
-        (_, Some(_)) => DedupeBy::Id,
-        (Some(_), None) => DedupeBy::Body,
-        (None, None) => DedupeBy::Nothing,
+    // A token says who sends and nothing about what.
+    let signs = scheme.is_some_and(|scheme| scheme.kind == SignatureKind::Hmac);
+    let by = choice.by.unwrap_or(match &signed {
+        Some(_) => DedupeBy::Id,
+        None if signs => DedupeBy::Body,
+        None => DedupeBy::Nothing,
     });
     let id = match by {
         DedupeBy::Id => signed.or_else(|| match scheme {

@@ -61,7 +61,7 @@ enum ToolListFormat {
 impl ToolList {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         let located = manifests::tools(&self.manifests)?;
-        let operator = self.operator.operator()?;
+        let operator = self.operator.operator_of(&located)?;
         let cancel = CancellationToken::new();
         let asked = until_interrupted(&cancel, ask(&operator, &located, &cancel))?;
         let tools = tool_manifests::of_located(&located);

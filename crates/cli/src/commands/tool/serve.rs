@@ -95,7 +95,7 @@ impl ToolServe {
         }
         let located = manifests::tools(&self.manifests)?;
         let tools = tool_manifests::of_located(&located);
-        let operator = self.operator.operator()?;
+        let operator = self.operator.operator_of(&located)?;
         let trace = match &self.trace {
             Some(path) => Some(trace_to(path, &tools)?),
             None => None,

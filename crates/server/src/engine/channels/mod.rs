@@ -6,16 +6,18 @@ mod lost_notice;
 mod open;
 mod renew;
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_manifest::{Receive, Subscription};
 use proofhouse_store::StoreError;
-use proofhouse_store::model::ChannelUpdate;
+use proofhouse_store::model::{ChannelFilter, ChannelState, ChannelUpdate, Interest, TaskRecord};
 use proofhouse_tools::receive::EventListener;
 use proofhouse_wire::retry::{Jitter, RetryPolicy};
 use proofhouse_wire::sync::lock;
+use tokio::sync::Notify;
 
 use super::EngineShared;
 use close::close;
@@ -24,6 +26,8 @@ use renew::renew;
 
 /// Channels that are worked on at once.
 const BATCH: usize = 16;
+/// Channels that are looked at together.
+const MAX_CHANNELS: usize = 1_000;
 /// The pauses after failures: two seconds after the first, doubling up to five minutes. When to give up depends on what
 /// is being tried, so it is not said here.
 const RETRY: RetryPolicy = RetryPolicy {
@@ -34,8 +38,16 @@ const RETRY: RetryPolicy = RetryPolicy {
     jitter: Jitter::None,
 };
 
-/// Renews and sweeps until the engine stops.
+/// Renews and sweeps until the engine stops. Tasks that lack a channel since before it began get one.
 pub(super) async fn run(inner: Arc<EngineShared>) {
+    let lost = ChannelFilter {
+        state: Some(ChannelState::Lost),
+        limit: MAX_CHANNELS,
+        ..ChannelFilter::default()
+    };
+    for channel in inner.store.channels(lost).await.unwrap_or_default() {
+        ensure(&inner, &channel.task);
+    }
     loop {
         let lease = inner.options.lease_ms();
         match inner.store.claim_renewals(&inner.owner, lease, BATCH).await {
@@ -68,33 +80,45 @@ pub(super) async fn run(inner: Arc<EngineShared>) {
     }
 }
 
-/// The tasks whose channels are being opened by this process: nobody opens them twice.
+/// The tasks whose channels are being opened by this process: nobody opens them twice. Whoever comes again ends the pause
+/// between two tries.
 #[derive(Default)]
 pub(super) struct InProgress {
-    tasks: Mutex<BTreeSet<String>>,
+    tasks: Mutex<BTreeMap<String, Arc<Notify>>>,
 }
 
-impl InProgress {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        lock(&self.tasks)
-    }
-}
-
-/// Opens the channels that a task wants and does not have, while the task goes on.
+/// Opens the channels that a task wants and does not have, while the task goes on; what cannot be had now is tried again.
 pub(super) fn ensure(inner: &Arc<EngineShared>, task: &str) {
-    if !inner.opening.lock().insert(task.to_owned()) {
-        return;
-    }
+    let again = match lock(&inner.opening.tasks).entry(task.to_owned()) {
+        Entry::Occupied(known) => return known.get().notify_one(),
+        Entry::Vacant(new) => Arc::clone(new.insert(Arc::default())),
+    };
     let (inner, task) = (Arc::clone(inner), task.to_owned());
     let tracker = inner.tracker.clone();
     tracker.spawn(async move {
-        let opened = open_missing(&inner, &task).await;
-        inner.opening.lock().remove(&task);
-        match opened {
-            Ok(()) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
-            Err(error) => inner.log_store_error("channels cannot be opened", &error),
+        let mut failures = 0;
+        loop {
+            match open_missing(&inner, &task, failures).await {
+                Ok(true) => failures += 1,
+                Ok(false) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => break,
+                Err(error) => break inner.log_store_error("channels cannot be opened", &error),
+            }
+            tokio::select! {
+                biased;
+                () = inner.stopping.cancelled() => break,
+                () = again.notified() => {}
+                () = tokio::time::sleep(pause(failures)) => {}
+            }
         }
+        lock(&inner.opening.tasks).remove(&task);
     });
+}
+
+/// Whether a task listens no longer for what it was interested in.
+fn is_over(inner: &EngineShared, interest: Option<&Interest>, task: &TaskRecord) -> bool {
+    let now = inner.options.now().as_millisecond();
+    let idle = now.saturating_sub(task.last_activity);
+    interest.is_none_or(|interest| interest.timeout_ms.is_some_and(|timeout| idle > timeout))
 }
 
 fn subscription_of<'l>(listener: &'l EventListener, event: &str) -> Option<&'l Subscription> {

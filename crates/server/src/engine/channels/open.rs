@@ -12,20 +12,23 @@ use proofhouse_store::model::{
 use proofhouse_tools::receive::subscription::{self, ChannelRequest, DEFAULT_LIFETIME, Subscribed};
 
 use super::lost_notice::{OPENING, send_lost_notice};
-use super::{pause, subscription_of, update};
+use super::{MAX_CHANNELS, is_over, subscription_of, update};
 use crate::engine::{EngineShared, listener};
 use crate::metrics::engine::ChannelStep;
 
-/// Channels of one task that are looked at.
-const MAX_CHANNELS: usize = 1_000;
 /// How long an interrupted task is waited for that is about to go on: its tools may have to be started.
 const LISTENS_TRIES: u32 = 300;
 const LISTENS_PAUSE: Duration = Duration::from_millis(100);
-/// How often opening is tried when there is no older channel that still works.
+/// After so many failures in a row a task is told that events will be missing.
 const MAX_OPEN_FAILURES: i64 = 5;
 
-/// Opens the channels that a task wants and does not have.
-pub(super) async fn open_missing(inner: &Arc<EngineShared>, id: &str) -> Result<()> {
+/// Opens the channels that a task wants and does not have, which failed so often before. Whether one is still missing that
+/// may be there later.
+pub(super) async fn open_missing(
+    inner: &Arc<EngineShared>,
+    id: &str,
+    failures: i64,
+) -> Result<bool> {
     let snapshot = inner.manifests.current();
     let interests = inner.store.interests(id).await?;
     let is_push = |tool: &ToolRef, event: &str| {
@@ -37,7 +40,7 @@ pub(super) async fn open_missing(inner: &Arc<EngineShared>, id: &str) -> Result<
         .filter(|interest| is_push(&interest.tool, &interest.event))
         .collect();
     if wanted.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let filter = ChannelFilter {
         task: Some(id.to_owned()),
@@ -53,12 +56,16 @@ pub(super) async fn open_missing(inner: &Arc<EngineShared>, id: &str) -> Result<
         }
     }
     let Some(task) = listening(inner, id).await? else {
-        return Ok(());
+        return Ok(false);
     };
+    wanted.retain(|interest| !is_over(inner, Some(interest), &task));
+    let mut is_missing = false;
     for interest in wanted {
-        open(inner, &task, &interest.tool, &interest.event, None).await?;
+        let (tool, event) = (&interest.tool, &interest.event);
+        let opened = open(inner, &task, tool, event, None, failures).await?;
+        is_missing |= matches!(opened, ChannelOpening::NotYet(_));
     }
-    Ok(())
+    Ok(is_missing)
 }
 
 /// The task, once it listens: one that goes on after an interruption does so with its next turn, and a channel
@@ -94,6 +101,7 @@ pub(super) async fn open(
     tool: &ToolRef,
     event: &str,
     replaces: Option<&ChannelRecord>,
+    failures: i64,
 ) -> Result<ChannelOpening> {
     let snapshot = inner.manifests.current();
     let Some(listener) = listener::of(inner, &snapshot, task, tool).await? else {
@@ -107,98 +115,79 @@ pub(super) async fn open(
         Ok(opening) => opening,
         Err(error) => return Ok(ChannelOpening::NotYet(error.to_string())),
     };
-    let mut failures = 0;
-    let mut opening = opening;
-    loop {
-        let new = NewChannel {
-            id: opening.id.clone(),
-            callback: opening.callback.clone(),
-            task: task.id.clone(),
-            tool: tool.clone(),
-            event: event.to_owned(),
-            expires_at: Some(opening.expires_at.as_millisecond()),
-            replaces: replaces.map(|channel| channel.id.clone()),
-        };
-        let lease = inner.options.lease_ms();
-        let claimed = inner.store.open_channel(new, &inner.owner, lease).await?;
-        // Whatever happens, the lease is not held for longer than this.
-        let guard = inner.leases.hold(&claimed.lease);
-        let client = &inner.options.call_client();
-        let answer = subscription::subscribe(client, declared, &listener, &opening, now).await;
-        let held = Some(guard.held().clone());
-        let error = match answer {
-            Subscribed::Active(active) => {
-                let update = ChannelUpdate {
-                    to: Some(ChannelState::Active),
-                    from: vec![ChannelState::Subscribing],
-                    expires_at: Some(active.expires_at.as_millisecond()),
-                    renew_at: Some(active.renew_at.as_millisecond()),
-                    response: Some(active.response),
-                    held,
-                    ..update(&opening.id)
-                };
-                inner.store.update_channel(update).await?;
-                let step = match replaces {
-                    Some(_) => ChannelStep::Renewed,
-                    None => ChannelStep::Opened,
-                };
-                inner.counts().channel_steps.one(step);
-                return Ok(ChannelOpening::Yes);
-            }
-            // It may be open at the platform: it is closed like any other.
-            Subscribed::Unknown { error } => {
-                let update = ChannelUpdate {
-                    to: Some(ChannelState::Closing),
-                    last_error: Some(error.to_string()),
-                    held,
-                    ..update(&opening.id)
-                };
-                inner.store.update_channel(update).await?;
-                error
-            }
-            Subscribed::Failed { error } => {
-                let update = ChannelUpdate {
-                    to: Some(ChannelState::Lost),
-                    last_error: Some(error.to_string()),
-                    held,
-                    ..update(&opening.id)
-                };
-                inner.store.update_channel(update).await?;
-                error
-            }
-        };
-        failures += 1;
-        inner.counts().channel_steps.one(match replaces {
-            Some(_) => ChannelStep::RenewFailed,
-            None => ChannelStep::OpenFailed,
-        });
-        let message = error.to_string();
-        tracing::warn!(task = %task.id, %event, error = %message, "a channel cannot be opened");
-        if !error.is_recoverable() {
-            send_lost_notice(inner, task, tool, event, OPENING, &message).await?;
-            return Ok(ChannelOpening::Never(message));
+    let new = NewChannel {
+        id: opening.id.clone(),
+        callback: opening.callback.clone(),
+        task: task.id.clone(),
+        tool: tool.clone(),
+        event: event.to_owned(),
+        expires_at: Some(opening.expires_at.as_millisecond()),
+        replaces: replaces.map(|channel| channel.id.clone()),
+    };
+    let lease = inner.options.lease_ms();
+    let claimed = inner.store.open_channel(new, &inner.owner, lease).await?;
+    // Whatever happens, the lease is not held for longer than this.
+    let guard = inner.leases.hold(&claimed.lease);
+    let client = &inner.options.call_client();
+    let answer = subscription::subscribe(client, declared, &listener, &opening, now).await;
+    let held = Some(guard.held().clone());
+    let error = match answer {
+        Subscribed::Active(active) => {
+            let update = ChannelUpdate {
+                to: Some(ChannelState::Active),
+                from: vec![ChannelState::Subscribing],
+                expires_at: Some(active.expires_at.as_millisecond()),
+                renew_at: Some(active.renew_at.as_millisecond()),
+                response: Some(active.response),
+                held,
+                ..update(&opening.id)
+            };
+            inner.store.update_channel(update).await?;
+            let step = match replaces {
+                Some(_) => ChannelStep::Renewed,
+                None => ChannelStep::Opened,
+            };
+            inner.counts().channel_steps.one(step);
+            return Ok(ChannelOpening::Yes);
         }
-        if replaces.is_some() {
-            return Ok(ChannelOpening::NotYet(message));
+        // It may be open at the platform: it is closed like any other.
+        Subscribed::Unknown { error } => {
+            let update = ChannelUpdate {
+                to: Some(ChannelState::Closing),
+                last_error: Some(error.to_string()),
+                held,
+                ..update(&opening.id)
+            };
+            inner.store.update_channel(update).await?;
+            error
         }
-        if failures >= MAX_OPEN_FAILURES {
-            send_lost_notice(inner, task, tool, event, OPENING, &message).await?;
-            return Ok(ChannelOpening::NotYet(message));
+        Subscribed::Failed { error } => {
+            let update = ChannelUpdate {
+                to: Some(ChannelState::Lost),
+                last_error: Some(error.to_string()),
+                held,
+                ..update(&opening.id)
+            };
+            inner.store.update_channel(update).await?;
+            error
         }
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep(pause(failures)) => {}
-            () = inner.stopping.cancelled() => return Ok(ChannelOpening::NotYet(message)),
-        }
-        let state = inner.store.task(&task.id).await?.state;
-        if matches!(state, TaskState::Interrupted | TaskState::Ended) {
-            return Ok(ChannelOpening::Never(
-                "the task listens no longer".to_owned(),
-            ));
-        }
-        opening = match ChannelRequest::new(inner.options.now(), DEFAULT_LIFETIME) {
-            Ok(opening) => opening,
-            Err(error) => return Ok(ChannelOpening::NotYet(error.to_string())),
-        };
+    };
+    inner.counts().channel_steps.one(match replaces {
+        Some(_) => ChannelStep::RenewFailed,
+        None => ChannelStep::OpenFailed,
+    });
+    let message = error.to_string();
+    tracing::warn!(task = %task.id, %event, error = %message, "a channel cannot be opened");
+    // The older channel still works, and whoever renews it tells when it does not any more.
+    if replaces.is_some() {
+        return Ok(ChannelOpening::NotYet(message));
     }
+    if error.is_definite() || failures + 1 == MAX_OPEN_FAILURES {
+        send_lost_notice(inner, task, tool, event, OPENING, &message).await?;
+    }
+    Ok(if error.is_definite() {
+        ChannelOpening::Never(message)
+    } else {
+        ChannelOpening::NotYet(message)
+    })
 }

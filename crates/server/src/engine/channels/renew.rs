@@ -7,7 +7,7 @@ use proofhouse_store::{Result, StoreError};
 
 use super::lost_notice::send_lost_notice;
 use super::open::{ChannelOpening, open};
-use super::{pause_ms, update};
+use super::{ensure, is_over, pause_ms, update};
 use crate::engine::EngineShared;
 use crate::engine::held_leases::LeaseGuard;
 
@@ -17,6 +17,8 @@ pub(super) async fn renew(inner: &Arc<EngineShared>, channel: ChannelRecord, gua
         Ok(mut update) => {
             update.held = Some(guard.held().clone());
             match inner.store.update_channel(update).await {
+                // Another one is opened as soon as there can be one.
+                Ok(channel) if channel.state == ChannelState::Lost => ensure(inner, &channel.task),
                 Ok(_) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {}
                 Err(error) => inner.log_store_error("a channel cannot be changed", &error),
             }
@@ -33,18 +35,15 @@ async fn successor(inner: &Arc<EngineShared>, channel: &ChannelRecord) -> Result
     let interest = interests
         .iter()
         .find(|one| one.tool == channel.tool && one.event == channel.event);
-    let is_over = match interest.and_then(|interest| interest.timeout_ms) {
-        Some(timeout) => now.saturating_sub(task.last_activity) > timeout,
-        None => interest.is_none(),
-    };
-    if is_over {
+    if is_over(inner, interest, &task) {
         // The task listens no longer, so there is nothing to renew.
         return Ok(ChannelUpdate {
             to: Some(ChannelState::Closing),
             ..update(&channel.id)
         });
     }
-    let opened = open(inner, &task, &channel.tool, &channel.event, Some(channel)).await?;
+    let (tool, event) = (&channel.tool, &channel.event);
+    let opened = open(inner, &task, tool, event, Some(channel), 0).await?;
     Ok(match opened {
         // The successor has made it `replaced`; nothing is left to change.
         ChannelOpening::Yes => ChannelUpdate {
@@ -60,7 +59,6 @@ async fn successor(inner: &Arc<EngineShared>, channel: &ChannelRecord) -> Result
             let failures = channel.failures.saturating_add(1);
             let expired = channel.expires_at.is_some_and(|end| end <= now);
             if expired {
-                let (tool, event) = (&channel.tool, &channel.event);
                 send_lost_notice(inner, &task, tool, event, &channel.id, &error).await?;
             }
             ChannelUpdate {

@@ -16,6 +16,7 @@ use kube::client::Body;
 use kube::core::Request as Requests;
 use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::document::JobIdentity;
 use super::events::{WatchChange, WatchEvents, take};
@@ -27,6 +28,8 @@ const MAX_EVENTS: u32 = 500;
 const MAX_WARNINGS: usize = 10;
 /// How many Pods of a Job are looked at; a retried Job has one per try.
 const MAX_PODS: u32 = 100;
+/// The longest wait between two attempts to reach a cluster that is away.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// After so many seconds the cluster ends a watch by itself.
 const WATCH_SECONDS: u32 = 290;
 
@@ -305,16 +308,21 @@ impl ClusterApi {
         told.split_off(told.len().saturating_sub(MAX_WARNINGS))
     }
 
-    /// The last lines of a container's log; of these the first bytes, if they are too many.
+    /// The last lines of a container's log; of these the first bytes, if they are too many. With `previous`, of the
+    /// container before it was started again.
     pub(super) async fn log(
         &self,
         identity: &JobIdentity,
         pod: &str,
         container: &str,
         lines: i64,
+        previous: bool,
     ) -> Result<Log, ClusterError> {
         let most = self.limits.max_response_bytes;
-        let params = log_params(container, lines, most);
+        let params = LogParams {
+            previous,
+            ..log_params(container, lines, most)
+        };
         let request = pods(identity).logs(pod, &params);
         self.send_for(request, most).await
     }
@@ -393,6 +401,7 @@ impl ClusterApi {
         let retry = &self.limits.retry;
         let mut attempt = 1;
         let mut sent_before = false;
+        let patience = Instant::now() + self.limits.outage;
         loop {
             let exchange = self.once(request.clone(), most);
             let answer = tokio::time::timeout(self.limits.http, exchange).await;
@@ -408,7 +417,13 @@ impl ClusterApi {
                 _ => sent_before = true,
             }
             let cause = error.retry_cause();
-            let Some(wait) = retry.next_wait(RetryOn::Failed, cause, attempt, chance()) else {
+            let mut wait = retry.next_wait(RetryOn::Failed, cause, attempt, chance());
+            // Nothing here has its effect twice: a Job has a name, and the one that is there is adopted.
+            let is_away = matches!(cause, RetryCause::NotSent | RetryCause::Broken);
+            if is_away && Instant::now() < patience {
+                wait = Some(retry.back_off(attempt, chance()).min(LONGEST_WAIT));
+            }
+            let Some(wait) = wait else {
                 return Err(error);
             };
             tokio::time::sleep(wait).await;

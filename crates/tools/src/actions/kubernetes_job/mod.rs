@@ -224,7 +224,7 @@ async fn supervise(
         Ok(ended) => ended,
         Err(_) => {
             let mut error = output::deadline(&seen);
-            let telling = output::warnings(api, identity, &uid, &mut error);
+            let telling = output::evidence(api, identity, &uid, &mut error);
             let _ = timeout(api.limits.job.cleanup, telling).await;
             Err(error)
         }

@@ -31,9 +31,14 @@ pub(super) async fn result(
     uid: &str,
     secrets: &Secrets,
 ) -> Result<Value, ActionError> {
+    // It has done what it was for; only what it said is not known.
     let unread = |error: ClusterError| {
         let mut failed = api.failure(error, "read the output", true);
+        if failed.failure == ActionFailure::Unreachable {
+            failed.failure = ActionFailure::Broken;
+        }
         failed.message = format!("the Job completed, but {}", failed.message);
+        failed.outcome_unknown = true;
         failed
     };
     let pods = api.pods(identity, uid).await.map_err(unread)?;
@@ -41,14 +46,17 @@ pub(super) async fn result(
     let found = pod.and_then(|pod| Some((pod, judge::main_container(pod)?)));
     let Some((pod, container)) = found else {
         let message = "the Job completed, but its Pod is gone and its output with it";
-        return Err(ActionError::new(ActionFailure::Response, message));
+        let mut error = ActionError::new(ActionFailure::Response, message);
+        error.outcome_unknown = true;
+        return Err(error);
     };
     let most = api.limits.max_result_bytes;
     if let Some(message) = judge::termination_message(pod, container) {
         return Ok(value(message, false, secrets, most));
     }
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let (text, is_part) = log(api, identity, name, container).await.map_err(unread)?;
+    let log = log(api, identity, name, container, false).await;
+    let (text, is_part) = log.map_err(unread)?;
     Ok(value(&text, is_part, secrets, most))
 }
 
@@ -71,7 +79,7 @@ pub(super) async fn failure(
             tell(&mut error, "reason", &stuck.reason);
             tell(&mut error, "message", &stuck.message);
             error.outcome_unknown = seen.started;
-            warnings(api, identity, uid, &mut error).await;
+            evidence(api, identity, uid, &mut error).await;
             return error;
         }
         JobEnd::Gone | JobEnd::Complete => {
@@ -83,7 +91,7 @@ pub(super) async fn failure(
     };
     if reason == "DeadlineExceeded" {
         let mut error = deadline(seen);
-        warnings(api, identity, uid, &mut error).await;
+        evidence(api, identity, uid, &mut error).await;
         return error;
     }
     let mut text = format!("the Job failed: {reason}");
@@ -98,7 +106,7 @@ pub(super) async fn failure(
         let container = culprit.or_else(|| judge::main_container(pod).map(str::to_owned));
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         if let Some(container) = container
-            && let Ok((log, _)) = log(api, identity, name, &container).await
+            && let Ok((log, _)) = log(api, identity, name, &container, false).await
         {
             tell(&mut error, "log", &log);
         }
@@ -107,7 +115,7 @@ pub(super) async fn failure(
     if logs.len() > 1 {
         error.detail.insert("logs".to_owned(), logs.into());
     }
-    warnings(api, identity, uid, &mut error).await;
+    warnings(api, identity, uid, &pods, &mut error).await;
     if !error.detail.contains_key("reason") {
         tell(&mut error, "reason", &reason);
     }
@@ -118,7 +126,8 @@ pub(super) async fn failure(
     error
 }
 
-/// The end of the log of every container of every try, oldest first, with the names of its Pod and container.
+/// The end of the log of every container of every try, oldest first, with the names of its Pod and container. A container
+/// that was started again in its Pod has two: of the start before and of the last one.
 async fn all_logs(api: &ClusterApi, identity: &JobIdentity, pods: &[ClusterPod]) -> Vec<Value> {
     let mut pods: Vec<&ClusterPod> = pods.iter().collect();
     pods.sort_by_key(|pod| pod.metadata.creation_timestamp);
@@ -126,26 +135,57 @@ async fn all_logs(api: &ClusterApi, identity: &JobIdentity, pods: &[ClusterPod])
     for pod in pods {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         for status in judge::statuses(pod) {
-            let has_run = status.state.running.is_some() || status.state.terminated.is_some();
-            if has_run && logs.len() < MAX_LOGS {
-                let Ok((log, _)) = log(api, identity, name, &status.name).await else {
+            let runs = status.state.running.is_some() || status.state.terminated.is_some();
+            let ran = status.last_state.terminated.is_some();
+            for previous in [true, false] {
+                let has_run = if previous { ran } else { runs };
+                if !has_run || logs.len() >= MAX_LOGS {
+                    continue;
+                }
+                let Ok((log, _)) = log(api, identity, name, &status.name, previous).await else {
                     continue;
                 };
-                logs.push(json!({"pod": name, "container": status.name, "log": log}));
+                let mut told = json!({"pod": name, "container": status.name, "log": log});
+                if previous {
+                    told["previous"] = true.into();
+                }
+                logs.push(told);
             }
         }
     }
     logs
 }
 
-/// Tells what the cluster warned of about a Job and its Pods.
-pub(super) async fn warnings(
+/// Tells what there is to read of a Job that did not end: what its containers said, and what the cluster warned of.
+pub(super) async fn evidence(
     api: &ClusterApi,
     identity: &JobIdentity,
     uid: &str,
     error: &mut ActionError,
 ) {
     let pods = api.pods(identity, uid).await.unwrap_or_default();
+    let mut logs = all_logs(api, identity, &pods).await;
+    match logs.as_mut_slice() {
+        [] => {}
+        [only] => {
+            let log = only["log"].take();
+            tell(error, "log", log.as_str().unwrap_or_default());
+        }
+        _ => {
+            error.detail.insert("logs".to_owned(), logs.into());
+        }
+    }
+    warnings(api, identity, uid, &pods, error).await;
+}
+
+/// Tells what the cluster warned of about a Job and its Pods.
+async fn warnings(
+    api: &ClusterApi,
+    identity: &JobIdentity,
+    uid: &str,
+    pods: &[ClusterPod],
+    error: &mut ActionError,
+) {
     let of_pods = pods.iter().filter_map(|pod| pod.metadata.uid.as_deref());
     let uids: Vec<&str> = std::iter::once(uid).chain(of_pods).collect();
     let told = api.warnings(identity, &uids).await;
@@ -205,9 +245,10 @@ async fn log(
     identity: &JobIdentity,
     pod: &str,
     container: &str,
+    previous: bool,
 ) -> Result<(String, bool), ClusterError> {
     for lines in LOG_LINES {
-        let log = api.log(identity, pod, container, lines).await?;
+        let log = api.log(identity, pod, container, lines, previous).await?;
         // The end of what is cut is missing, and half of a secret could not be found in it.
         if !log.is_cut {
             let text = String::from_utf8_lossy(&log.bytes).into_owned();

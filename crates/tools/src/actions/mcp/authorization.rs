@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use proofhouse_manifest::Tool;
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_mcp_auth::{
-    AuthorizationConfig, AuthorizationError, Authorizer, AutomaticConsent, Consent, NoConsent,
-    SecretText, TokenVault, UnixSeconds,
+    AuthorizationConfig, AuthorizationError, Authorizer, AutomaticConsent, Consent,
+    EndpointReached, NoConsent, SecretText, TokenVault, UnixSeconds,
 };
 use proofhouse_wire::client::Client;
 use proofhouse_wire::sync::lock;
@@ -22,6 +23,7 @@ pub struct McpAuthorization {
     tools: Arc<BTreeMap<String, McpOauthTool>>,
     vault: Option<Arc<TokenVault>>,
     clock: UnixSeconds,
+    outage: Duration,
     known: Arc<Mutex<HashMap<(String, String), Authorizer>>>,
 }
 
@@ -43,8 +45,15 @@ impl McpAuthorization {
             tools: Arc::new(tools),
             vault,
             clock,
+            outage: Duration::ZERO,
             known: Arc::default(),
         }
+    }
+
+    /// The same, with so much patience for authorization servers that cannot be connected to.
+    pub(super) fn waiting(mut self, outage: Duration) -> Self {
+        self.outage = outage;
+        self
     }
 
     /// What is configured for a tool.
@@ -97,7 +106,8 @@ impl McpAuthorization {
         consent: Arc<dyn Consent>,
     ) -> Authorizer {
         let clock = Arc::clone(&self.clock);
-        let made = Authorizer::new(client.clone(), mcp, config, consent, clock);
+        let made =
+            Authorizer::new(client.clone(), mcp, config, consent, clock).waiting(self.outage);
         match &self.vault {
             Some(vault) => made.kept_in(Arc::clone(vault), &name_of(tool)),
             None => made,
@@ -121,8 +131,13 @@ pub(super) fn failure(error: &AuthorizationError) -> ActionError {
     let failure = match error {
         AuthorizationError::EgressDenied { .. } => ActionFailure::EgressDenied,
         AuthorizationError::Configuration(_) => ActionFailure::Setting,
-        AuthorizationError::Unavailable { .. }
-        | AuthorizationError::Metadata { .. }
+        AuthorizationError::Unavailable { reached, .. } => match reached {
+            EndpointReached::Never => ActionFailure::Unreachable,
+            EndpointReached::TooSlowly => ActionFailure::Timeout,
+            EndpointReached::InPart => ActionFailure::Broken,
+        },
+        AuthorizationError::Refused { .. } if error.may_pass() => ActionFailure::HttpStatus,
+        AuthorizationError::Metadata { .. }
         | AuthorizationError::NeedsConsent(_)
         | AuthorizationError::NoConsent(_)
         | AuthorizationError::ForgedResponse(_)

@@ -114,6 +114,18 @@ impl Connector {
         ActionError::new(ActionFailure::Timeout, message)
     }
 
+    /// The error of a server that was not ready in time: of one that nobody can connect to, it is that.
+    fn not_ready(&self, endpoint: &Endpoint) -> ActionError {
+        match self.client.circuits().is_open(endpoint.url()) {
+            Some(open) => {
+                let host = endpoint.url().host_str().unwrap_or("the host");
+                let waited = self.limits.mcp_start.min(self.limits.outage);
+                ActionError::unreachable(host, &open.reason, waited)
+            }
+            None => self.too_slow("was not ready"),
+        }
+    }
+
     async fn stdio(&self, deadline: Instant) -> Result<McpConnection, ActionError> {
         let spawn = self.spawn().await?;
         let mut era = Era::Unknown;
@@ -217,7 +229,7 @@ impl Connector {
                     era = Era::Legacy;
                 }
                 Ok(Err(error)) => return Err(of_start(&error)),
-                Err(_) => return Err(self.too_slow("was not ready")),
+                Err(_) => return Err(self.not_ready(&endpoint)),
             }
         }
     }
@@ -226,14 +238,16 @@ impl Connector {
         let sieve = Arc::new(Sieve::new());
         let endpoint = self.endpoint(&sieve).await?;
         let starting = async {
-            let transport = LegacySse::open(endpoint).await.map_err(|error| error.0)?;
+            let transport = LegacySse::open(endpoint.clone())
+                .await
+                .map_err(|error| error.0)?;
             let started = serve(ServerLink::LegacySse(Box::new(transport)), Era::Legacy).await;
             started.map_err(|error| of_start(&error))
         };
         match timeout_at(deadline, starting).await {
             Ok(Ok(running)) => Ok(self.connection(running, None, sieve).await),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(self.too_slow("was not ready")),
+            Err(_) => Err(self.not_ready(&endpoint)),
         }
     }
 

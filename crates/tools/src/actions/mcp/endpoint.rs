@@ -255,42 +255,11 @@ impl Endpoint {
         ))
     }
 
-    /// What an error of the connection means. The URL is named by its host alone: the rest may hold
-    /// secrets.
+    /// What an error of the connection means.
     pub(super) fn failure(&self, error: &ClientError) -> LinkError {
         let host = self.url().host_str().unwrap_or("the host");
-        let (failure, message) = match error {
-            ClientError::Denied(reason) => {
-                (ActionFailure::EgressDenied, format!("{host}: {reason}"))
-            }
-            ClientError::Connect { reason, .. } => {
-                return self.unreachable(reason);
-            }
-            ClientError::Url { reason, .. } => {
-                (ActionFailure::Setting, format!("not a URL: {reason}"))
-            }
-            ClientError::Setup(reason) => (ActionFailure::Manifest, reason.clone()),
-            ClientError::TooSlow => (
-                ActionFailure::Timeout,
-                format!("{host} gave no answer in time"),
-            ),
-            ClientError::TooLarge { .. }
-            | ClientError::EventTooLarge(_)
-            | ClientError::TooManyEvents { .. } => (
-                ActionFailure::TooLarge,
-                format!("the answer of {host} is larger than it may be: {error}"),
-            ),
-            ClientError::Broken(reason) => (
-                ActionFailure::Broken,
-                format!("the connection to {host} broke: {reason}"),
-            ),
-        };
-        let mut error = ActionError::new(failure, message);
-        error.outcome_unknown = matches!(
-            failure,
-            ActionFailure::Timeout | ActionFailure::Broken | ActionFailure::TooLarge
-        );
-        LinkError(error)
+        let outage = self.inner.limits.outage;
+        LinkError(ActionError::of_client(error, host, outage, false))
     }
 
     /// A response that is an error.

@@ -145,7 +145,7 @@ impl McpRuntime {
     /// The same with authorization, for the tools that the operator configured it for.
     #[must_use]
     pub fn with_authorization(mut self, authorization: McpAuthorization) -> Self {
-        self.authorization = Some(authorization);
+        self.authorization = Some(authorization.waiting(self.limits.outage));
         self
     }
 

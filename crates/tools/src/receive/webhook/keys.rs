@@ -89,6 +89,18 @@ impl WebhookKeys {
         keys
     }
 
+    /// No keys for a tool that must have some: nothing that is sent to it is taken.
+    #[must_use]
+    pub fn missing(tool: &Tool) -> Self {
+        let events = tool.events.iter();
+        Self {
+            operator: Vec::new(),
+            events: events
+                .map(|event| (event.name.clone(), OfEvent::Broken))
+                .collect(),
+        }
+    }
+
     /// The keys the operator configures for a source.
     #[must_use]
     pub fn of_source(source: &WebhookSource) -> Self {

@@ -100,6 +100,18 @@ impl Fate {
         }
     }
 
+    /// Runs for ever, for the second time.
+    pub(crate) fn restarted(log: &str) -> Self {
+        let mut fate = Self::endless();
+        if let Some(pod) = &mut fate.pod {
+            let status = &mut pod["containerStatuses"][0];
+            status["restartCount"] = 1.into();
+            status["lastState"] = objects::terminated(1, "Error", None);
+        }
+        fate.log = log.as_bytes().to_vec();
+        fate
+    }
+
     /// Completes, and its Pod is gone by then.
     pub(crate) fn completed_without_pod() -> Self {
         Self {
@@ -539,6 +551,10 @@ impl Inner {
         };
         if parameter(query, "container") != "main" {
             return refusal(400, "BadRequest", "container is not valid for pod");
+        }
+        if parameter(query, "previous") == "true" {
+            return Reply::empty(StatusCode::OK)
+                .with_body(server::ReplyBody::Whole("before\n".into()));
         }
         let lines: usize = parameter(query, "tailLines").parse().unwrap_or(usize::MAX);
         let bytes: usize = parameter(query, "limitBytes").parse().unwrap_or(usize::MAX);
