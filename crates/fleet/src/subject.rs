@@ -15,6 +15,8 @@ use proofhouse_subjects::{EnvironmentLookup, Sealed, without_credentials};
 use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, Unreadable, collect};
 use serde::{Deserialize, Serialize};
 
+use crate::caps::ModelRequests;
+
 /// Bytes of one manifest.
 const MAX_MANIFEST: usize = 4 << 20;
 /// Files of one subject.
@@ -197,16 +199,20 @@ impl StoredSubject {
         }
     }
 
-    /// Whether the requests to its model are ours, so that they can be counted.
+    /// Who asks its model.
     #[must_use]
-    pub fn is_counted(&self) -> bool {
-        let is_real = |model: &str| !model.starts_with("sim:");
+    pub fn requests(&self) -> ModelRequests {
+        let of = |model: &str| {
+            if model.starts_with("sim:") {
+                ModelRequests::Simulated
+            } else {
+                ModelRequests::Ours
+            }
+        };
         match &self.kind {
-            StoredKind::Model { model, .. } => is_real(model),
-            StoredKind::Manifest { model, .. } => model.as_deref().is_none_or(is_real),
-            StoredKind::Simulation { .. }
-            | StoredKind::Command { .. }
-            | StoredKind::Endpoint { .. } => false,
+            StoredKind::Simulation { model } | StoredKind::Model { model, .. } => of(model),
+            StoredKind::Manifest { model, .. } => model.as_deref().map_or(ModelRequests::Ours, of),
+            StoredKind::Command { .. } | StoredKind::Endpoint { .. } => ModelRequests::Unseen,
         }
     }
 
