@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
-use proofhouse_campaign::config::{FILE, positive_duration, sounds_secret};
+use proofhouse_campaign::config::{FILE, looks_secret, positive_duration, sounds_secret};
 use proofhouse_campaign::file_kind::WantedFiles;
 use proofhouse_source::did_you_mean;
 use proofhouse_subjects::discover::start_command;
@@ -332,7 +332,8 @@ impl SubjectOptions {
             ))));
         }
         let variables = self.environment.iter();
-        let secrets = variables.clone().filter(|(name, _)| sounds_secret(name));
+        let is_secret = |k: &str, v: &str| sounds_secret(k) || looks_secret(v);
+        let secrets = variables.clone().filter(|(k, v)| is_secret(k, v));
         let secrets = secrets.map(|(_, value)| Sealed::new(value.clone()));
         Ok(CommandSpec {
             secrets: secrets.collect(),

@@ -89,7 +89,7 @@ impl FromStr for CostCap {
 pub enum CapsError {
     /// Nobody sees the requests.
     #[error(
-        "the requests of {lane} cannot be counted, because Proofhouse does not send them; name the models that the cap is for, as MODEL=NUMBER"
+        "the requests, tokens and cost of {lane} cannot be counted, because Proofhouse does not send its requests; name the models that the cap is for, as MODEL=NUMBER"
     )]
     Uncounted {
         /// Whose.
@@ -103,6 +103,17 @@ pub enum CapsError {
         /// Which model.
         lane: String,
     },
+}
+
+/// Who asks the model of a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelRequests {
+    /// Proofhouse, so that they can be counted.
+    Ours,
+    /// Nobody: the model is simulated.
+    Simulated,
+    /// The agent itself, so that nobody else sees them.
+    Unseen,
 }
 
 /// What all workers together may ask.
@@ -128,15 +139,21 @@ fn most<'a>(caps: impl Iterator<Item = &'a Cap> + Clone, name: &str) -> Option<i
 }
 
 impl FleetCaps {
-    /// What a model may be asked. Requests and money can be capped where its requests are seen.
+    /// What a model may be asked. Requests and money can be capped where its requests are sent by us; tokens where they are told.
     ///
     /// # Errors
     ///
     /// Returns an error when a cap could not be kept.
-    pub fn lane(&self, name: &str, is_counted: bool) -> Result<NewLane, CapsError> {
+    pub fn lane(&self, name: &str, requests: ModelRequests) -> Result<NewLane, CapsError> {
         let requests_per_minute = most(self.requests_per_minute.iter(), name);
         let max_cost = most(self.cost.iter().map(|cap| &cap.0), name);
-        if !is_counted && (requests_per_minute.is_some() || max_cost.is_some()) {
+        let max_tokens = most(self.tokens.iter(), name);
+        let is_refused = match requests {
+            ModelRequests::Ours => false,
+            ModelRequests::Simulated => requests_per_minute.or(max_cost).is_some(),
+            ModelRequests::Unseen => requests_per_minute.or(max_cost).or(max_tokens).is_some(),
+        };
+        if is_refused {
             return Err(CapsError::Uncounted {
                 lane: name.to_owned(),
             });
@@ -152,7 +169,7 @@ impl FleetCaps {
         let concurrent = most(self.concurrent.iter(), name);
         Ok(NewLane {
             name: name.to_owned(),
-            max_tokens: most(self.tokens.iter(), name),
+            max_tokens,
             max_concurrent: concurrent.into_iter().chain(by_requests).min(),
             requests_per_minute,
             max_cost,
@@ -202,22 +219,32 @@ mod tests {
             concurrent: vec!["openai:big=5".parse().unwrap()],
             ..FleetCaps::default()
         };
-        let lane = caps.lane("openai:small", true).unwrap();
+        let lane = caps.lane("openai:small", ModelRequests::Ours).unwrap();
         assert_eq!(
             (lane.requests_per_minute, lane.max_concurrent),
             (Some(600), Some(100))
         );
-        let lane = caps.lane("openai:big", true).unwrap();
+        let lane = caps.lane("openai:big", ModelRequests::Ours).unwrap();
         assert_eq!(lane.max_concurrent, Some(5));
-        let refused = caps.lane("subject:shop", false).unwrap_err();
+        let unseen = ModelRequests::Unseen;
+        let refused = caps.lane("subject:shop", unseen).unwrap_err();
         assert!(matches!(refused, CapsError::Uncounted { .. }), "{refused}");
         let caps = FleetCaps {
             cost: vec!["openai:gpt-5=3".parse().unwrap()],
             ..FleetCaps::default()
         };
-        let refused = caps.lane("openai:gpt-5", true).unwrap_err();
+        let refused = caps.lane("openai:gpt-5", ModelRequests::Ours).unwrap_err();
         assert!(matches!(refused, CapsError::NoPrice { .. }), "{refused}");
-        assert!(caps.lane("openai:other", true).is_ok());
-        assert!(caps.lane("subject:shop", false).is_ok());
+        assert!(caps.lane("openai:other", ModelRequests::Ours).is_ok());
+        assert!(caps.lane("subject:shop", unseen).is_ok());
+        // An agent that asks its model by itself tells nobody what it used.
+        let caps = FleetCaps {
+            tokens: vec!["1000".parse().unwrap()],
+            ..FleetCaps::default()
+        };
+        let refused = caps.lane("subject:shop", unseen).unwrap_err();
+        assert!(matches!(refused, CapsError::Uncounted { .. }), "{refused}");
+        let lane = caps.lane("sim:careful", ModelRequests::Simulated);
+        assert_eq!(lane.unwrap().max_tokens, Some(1000));
     }
 }

@@ -1,6 +1,6 @@
 //! The plan of a campaign as the store keeps it: texts named by their digests, and one row per run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use proofhouse_campaign::accepted::AcceptedRisk;
@@ -137,20 +137,33 @@ impl PlannedCampaign {
         let mut blobs = Vec::new();
         let mut stored = Vec::new();
         let (mut lanes, mut lanes_of_subjects): (Vec<NewLane>, Vec<i64>) = Default::default();
-        for (spec, info) in specs.iter().zip(&infos) {
+        // Lanes of subjects whose runs need something for themselves, by that.
+        let mut shared: HashMap<String, usize> = HashMap::new();
+        for ((spec, info), opened) in specs.iter().zip(&infos).zip(subjects) {
             let subject = StoredSubject::of(spec).map_err(|error| FleetError::Subject {
                 name: info.name.clone(),
                 error,
             })?;
             let lane = subject.lane(&info.name);
-            let known = lanes.iter().position(|known| known.name == lane);
-            let number = match known {
+            let need = opened.alone_with();
+            let known = need.as_ref().and_then(|need| shared.get(need).copied());
+            let named = || lanes.iter().position(|known| known.name == lane);
+            let number = match known.or_else(named) {
                 Some(known) => known,
                 None => {
-                    lanes.push(settings.caps.lane(&lane, subject.is_counted())?);
+                    lanes.push(settings.caps.lane(&lane, subject.requests())?);
                     lanes.len() - 1
                 }
             };
+            if let Some(need) = need {
+                shared.insert(need, number);
+            }
+            // Workers know nothing of each other's runs, so an agent that takes few at a time is spared by the store.
+            if let Some(most) = opened.at_a_time() {
+                let most = i64::try_from(most.max(1)).unwrap_or(i64::MAX);
+                let lane = &mut lanes[number];
+                lane.max_concurrent = lane.max_concurrent.into_iter().chain([most]).min();
+            }
             lanes_of_subjects.push(i64::try_from(number).unwrap_or(i64::MAX));
             stored.push(keep(&mut blobs, "a subject", &subject)?);
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use proofhouse_campaign::config::sounds_secret;
+use proofhouse_campaign::config::{looks_secret, sounds_secret};
 use proofhouse_subjects::headers::{HeaderError, HeaderSource, RequestHeader};
 use proofhouse_subjects::spec::{
     CommandSpec, Directory, EndpointSpec, ManifestSpec, McpConfigSpec, ModelSpec, Ready, Serves,
@@ -14,6 +14,8 @@ use proofhouse_subjects::spec::{
 use proofhouse_subjects::{EnvironmentLookup, Sealed, without_credentials};
 use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, Unreadable, collect};
 use serde::{Deserialize, Serialize};
+
+use crate::caps::ModelRequests;
 
 /// Bytes of one manifest.
 const MAX_MANIFEST: usize = 4 << 20;
@@ -30,14 +32,24 @@ pub enum StoreSubjectError {
     HeaderValue(String),
     /// A URL has a secret in it.
     #[error(
-        "{0} has a password or a query, which would be stored; send it in a header from the environment instead"
+        "{0} has a password, a query or a key, which would be stored; send it in a header from the environment instead"
     )]
     UrlSecret(String),
+    /// A header has a secret before its variable.
+    #[error(
+        "what stands before `env:` in header `{0}` looks like a secret and would be stored; put the whole value in a variable, write `{0}: env:VARIABLE`, and set the variable for every worker"
+    )]
+    BeforeVariable(String),
     /// The command has a secret in it.
     #[error(
-        "the command contains the value of a secret, which would be stored; pass it in a variable of the environment"
+        "the command contains what is or looks like a secret, which would be stored; have the agent read it from a variable of its environment, and set the variable for every worker"
     )]
     CommandSecret,
+    /// A text has a secret in it.
+    #[error(
+        "{0} contains what looks like a secret, which would be stored; take it from a variable of the environment instead, and set the variable for every worker"
+    )]
+    TextSecret(String),
     /// A manifest cannot be read.
     #[error(transparent)]
     Collect(#[from] CollectError),
@@ -53,7 +65,9 @@ pub enum StoreSubjectError {
     #[error("{0} files are more than a stored subject may have ({MAX_FILES})")]
     TooMany(usize),
     /// A variable is not set.
-    #[error("the variable `{0}` is not set; it holds what was not stored")]
+    #[error(
+        "the variable `{0}` is not set; its value is or looks like a secret, so it was not stored: set it for every worker"
+    )]
     NotSet(String),
     /// A stored header makes no sense.
     #[error(transparent)]
@@ -197,16 +211,20 @@ impl StoredSubject {
         }
     }
 
-    /// Whether the requests to its model are ours, so that they can be counted.
+    /// Who asks its model.
     #[must_use]
-    pub fn is_counted(&self) -> bool {
-        let is_real = |model: &str| !model.starts_with("sim:");
+    pub fn requests(&self) -> ModelRequests {
+        let of = |model: &str| {
+            if model.starts_with("sim:") {
+                ModelRequests::Simulated
+            } else {
+                ModelRequests::Ours
+            }
+        };
         match &self.kind {
-            StoredKind::Model { model, .. } => is_real(model),
-            StoredKind::Manifest { model, .. } => model.as_deref().is_none_or(is_real),
-            StoredKind::Simulation { .. }
-            | StoredKind::Command { .. }
-            | StoredKind::Endpoint { .. } => false,
+            StoredKind::Simulation { model } | StoredKind::Model { model, .. } => of(model),
+            StoredKind::Manifest { model, .. } => model.as_deref().map_or(ModelRequests::Ours, of),
+            StoredKind::Command { .. } | StoredKind::Endpoint { .. } => ModelRequests::Unseen,
         }
     }
 
@@ -236,7 +254,13 @@ fn stored(kind: &SubjectKind) -> Result<StoredKind, StoreSubjectError> {
         SubjectKind::Model(model) => StoredKind::Model {
             model: model.model.clone(),
             base_url: plain_url(model.base_url.as_ref())?,
-            instructions: model.instructions.clone(),
+            instructions: match &model.instructions {
+                Some(text) if looks_secret(text) => {
+                    let what = "the instructions of the agent".to_owned();
+                    return Err(StoreSubjectError::TextSecret(what));
+                }
+                instructions => instructions.clone(),
+            },
             directory: model.directory.clone(),
         },
         SubjectKind::Manifest(manifest) => stored_manifest(manifest)?,
@@ -256,6 +280,10 @@ fn stored(kind: &SubjectKind) -> Result<StoredKind, StoreSubjectError> {
 fn plain_url(url: Option<&String>) -> Result<Option<String>, StoreSubjectError> {
     let Some(url) = url else { return Ok(None) };
     let plain = without_credentials(url);
+    if looks_secret(&plain) {
+        let host = plain.split('/').take(3).collect::<Vec<_>>().join("/");
+        return Err(StoreSubjectError::UrlSecret(host));
+    }
     if plain.trim_end_matches('/') == url.trim_end_matches('/') {
         Ok(Some(url.clone()))
     } else {
@@ -266,6 +294,9 @@ fn plain_url(url: Option<&String>) -> Result<Option<String>, StoreSubjectError> 
 fn stored_headers(headers: &[RequestHeader]) -> Result<Vec<StoredHeader>, StoreSubjectError> {
     let stored = headers.iter().map(|header| match &header.value {
         HeaderSource::Given(_) => Err(StoreSubjectError::HeaderValue(header.name.clone())),
+        HeaderSource::Variable { before, .. } if !is_scheme(before) => {
+            Err(StoreSubjectError::BeforeVariable(header.name.clone()))
+        }
         HeaderSource::Variable { before, name } => Ok(StoredHeader {
             name: header.name.clone(),
             before: before.clone(),
@@ -273,6 +304,31 @@ fn stored_headers(headers: &[RequestHeader]) -> Result<Vec<StoredHeader>, StoreS
         }),
     });
     stored.collect()
+}
+
+/// Whether what stands before a secret is a word that everybody may know, such as `Bearer ` or `session=`.
+fn is_scheme(before: &str) -> bool {
+    /// `AWS4-HMAC-SHA256` is one of the longest.
+    const LONGEST: usize = 20;
+    let word = before.trim_end().trim_end_matches(['=', ':']);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    word.len() <= LONGEST && word.chars().all(is_plain) && !looks_secret(word)
+}
+
+/// What tells that a command is ready, without anything that could be a secret.
+fn plain_ready(ready: &Ready) -> Result<StoredReady, StoreSubjectError> {
+    let (stored, text) = match ready {
+        Ready::Port => return Ok(StoredReady::Port),
+        Ready::Line(line) => (StoredReady::Line(line.clone()), line),
+        Ready::Url(url) => (StoredReady::Url(url.clone()), url),
+    };
+    let query = text.split_once('?').map_or("", |(_, query)| query);
+    let mut names = query.split('&').filter_map(|part| part.split_once('='));
+    if looks_secret(text) || names.any(|(name, _)| sounds_secret(name)) {
+        let what = "what says that the agent is ready".to_owned();
+        return Err(StoreSubjectError::TextSecret(what));
+    }
+    Ok(stored)
 }
 
 fn stored_manifest(manifest: &ManifestSpec) -> Result<StoredKind, StoreSubjectError> {
@@ -298,6 +354,9 @@ fn stored_manifest(manifest: &ManifestSpec) -> Result<StoredKind, StoreSubjectEr
                 name: input.name(),
                 error,
             })?;
+        if looks_secret(&text) {
+            return Err(StoreSubjectError::TextSecret(input.name()));
+        }
         let path = match input {
             FileInput::File(path) => path.strip_prefix(&root).unwrap_or(path).to_owned(),
             FileInput::Stdin => PathBuf::from("agent.yaml"),
@@ -323,12 +382,13 @@ fn stored_command(command: &CommandSpec) -> Result<StoredKind, StoreSubjectError
         .filter(|secret| !secret.is_empty())
         .collect();
     let has_secret = |text: &str| secrets.iter().any(|secret| text.contains(secret));
-    if command.words.iter().any(|word| has_secret(word)) {
+    let is_secret = |text: &str| has_secret(text) || looks_secret(text);
+    if command.words.iter().any(|word| is_secret(word)) {
         return Err(StoreSubjectError::CommandSecret);
     }
     let environment = command.environment.iter().map(|(name, value)| {
         let value = value.expose();
-        let stored = if sounds_secret(name) || has_secret(value) {
+        let stored = if sounds_secret(name) || is_secret(value) {
             StoredValue::OfWorker(name.clone())
         } else {
             StoredValue::Plain(value.clone())
@@ -348,11 +408,7 @@ fn stored_command(command: &CommandSpec) -> Result<StoredKind, StoreSubjectError
             Serves::A2a => StoredServes::A2a,
             Serves::Mcp => StoredServes::Mcp,
         }),
-        ready: match &command.ready {
-            Ready::Port => StoredReady::Port,
-            Ready::Line(line) => StoredReady::Line(line.clone()),
-            Ready::Url(url) => StoredReady::Url(url.clone()),
-        },
+        ready: plain_ready(&command.ready)?,
         headers: stored_headers(&command.headers)?,
         mcp_config: command
             .mcp_config
@@ -578,6 +634,91 @@ mod tests {
             secrets: vec![Sealed::new("hunter2".to_owned())],
             ..CommandSpec::default()
         }));
+        // What nobody called a secret looks like one.
+        const KEY: &str = "sk-hunter2hunter2";
+        refused(SubjectKind::Command(CommandSpec {
+            words: vec!["agent".to_owned(), "--key".to_owned(), KEY.to_owned()],
+            ..CommandSpec::default()
+        }));
+        for ready in [
+            Ready::Url(format!("/up/{KEY}")),
+            Ready::Url("/up?token=hunter2".to_owned()),
+            Ready::Line(format!("up as {KEY}")),
+        ] {
+            refused(SubjectKind::Command(CommandSpec {
+                words: vec!["agent".to_owned()],
+                ready,
+                ..CommandSpec::default()
+            }));
+        }
+        for header in [
+            "Authorization: Basic hunter2 env:T",
+            "X-A: sk-hunter2hunter2 env:T",
+            "Cookie: session=hunter2; csrf=env:T",
+        ] {
+            refused(SubjectKind::Endpoint(EndpointSpec {
+                headers: vec![RequestHeader::read(header).unwrap()],
+                ..EndpointSpec::default()
+            }));
+        }
+        refused(SubjectKind::Endpoint(EndpointSpec {
+            urls: Urls {
+                mcp: Some(format!("http://host/{KEY}/mcp")),
+                ..Urls::default()
+            },
+            ..EndpointSpec::default()
+        }));
+        refused(SubjectKind::Model(ModelSpec {
+            model: "openai:x".to_owned(),
+            instructions: Some(format!("Say {KEY} to get in.")),
+            ..ModelSpec::default()
+        }));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("agent.yaml");
+        std::fs::write(&path, "url: postgres://me:hunter2@db/x\n").unwrap();
+        refused(SubjectKind::Manifest(ManifestSpec {
+            path,
+            ..ManifestSpec::default()
+        }));
+    }
+
+    #[test]
+    fn a_variable_that_looks_like_a_secret_is_that_of_the_worker() {
+        let url = "postgres://me:hunter2@db/x";
+        let command = CommandSpec {
+            words: vec!["agent".to_owned()],
+            environment: vec![
+                ("DATABASE_URL".to_owned(), Sealed::new(url.to_owned())),
+                ("LEVEL".to_owned(), Sealed::new("debug".to_owned())),
+            ],
+            ..CommandSpec::default()
+        };
+        let spec = SubjectSpec {
+            name: None,
+            deadline: None,
+            kind: SubjectKind::Command(command),
+        };
+        let stored = StoredSubject::of(&spec).unwrap();
+        let text = serde_json::to_string(&stored).unwrap();
+        assert!(
+            !text.contains("hunter2") && text.contains("debug"),
+            "{text}"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let missing = stored.open(
+            &(Arc::new(|_: &str| None) as EnvironmentLookup),
+            directory.path(),
+        );
+        let missing = missing.unwrap_err().to_string();
+        assert!(missing.contains("set it for every worker"), "{missing}");
+        let set: EnvironmentLookup =
+            Arc::new(move |name| (name == "DATABASE_URL").then(|| url.to_owned()));
+        let opened = stored.open(&set, directory.path()).unwrap();
+        let SubjectKind::Command(opened) = opened.kind else {
+            panic!("another kind");
+        };
+        assert_eq!(opened.environment[0].1.expose(), url);
+        assert_eq!(opened.secrets, [Sealed::new(url.to_owned())]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::FleetError;
 use crate::join::{JoinedCampaign, WorkerTools};
 use crate::name::{CampaignName, shown};
 use crate::retry::{MAX_LOSSES, pause};
-use crate::steady::{patiently, until_answered};
+use crate::steady::{Departure, is_away, left, patiently, until_answered};
 use crate::traces::TraceStore;
 
 /// How a worker works.
@@ -119,7 +119,7 @@ pub type WorkerListener<'a> = &'a (dyn Fn(&WorkerEvent<'_>) + Send + Sync);
 pub enum WorkerEnd {
     /// The campaign is over, in this state.
     Over(CampaignState),
-    /// It was asked to leave. Its runs are done or given back.
+    /// It was asked to leave. Its runs are done or given back, or will be when the store is there again and its leases have ended.
     Drained,
 }
 
@@ -147,6 +147,7 @@ pub async fn work(
         settings,
         listener,
         leaving: CancellationToken::new(),
+        departure: Departure::new(drain, settings.drain),
         running: JoinSet::new(),
         handed: HashMap::new(),
         finished: Vec::new(),
@@ -156,8 +157,15 @@ pub async fn work(
         took: Duration::ZERO,
         steady_since: Instant::now(),
     };
-    worker.note(None, false).await?;
-    let end = worker.work(drain).await;
+    let end = match worker.note(None, false).await {
+        Ok(()) => worker.work().await,
+        Err(error) => Err(error),
+    };
+    let end = match end {
+        // Nobody can be told. What it has is given to others when its leases end.
+        Err(error) if drain.is_cancelled() && is_away(&error) => Ok(WorkerEnd::Drained),
+        end => end,
+    };
     worker.running.shutdown().await;
     let (store, campaign) = (Arc::clone(store), joined.campaign.id);
     // A store that is away cannot be told; the leases end by themselves.
@@ -175,6 +183,8 @@ struct FleetWorker<'a> {
     listener: WorkerListener<'a>,
     /// Ends the runs under way.
     leaving: CancellationToken,
+    /// When it leaves, if it was asked to.
+    departure: Departure,
     running: JoinSet<MadeRun>,
     handed: HashMap<Id, (ClaimedRun, CancellationToken)>,
     /// What is to be counted, with what it came to.
@@ -209,21 +219,23 @@ impl FleetWorker<'_> {
         }
     }
 
-    /// Asks the store until it answers. An answer that never comes is one that nobody waits for any more.
-    async fn ask<T, F>(&self, ask: impl FnMut() -> F + Send) -> Result<T, FleetError>
+    /// Asks the store until it answers, or until this worker leaves.
+    async fn ask<T, F>(&mut self, ask: impl FnMut() -> F + Send) -> Result<T, FleetError>
     where
         F: Future<Output = Result<T, StoreError>> + Send,
     {
-        let listener = self.listener;
+        let (listener, asked) = (self.listener, Instant::now());
         let told = |error: &StoreError| listener(&WorkerEvent::StoreAway(error));
-        match until_answered(&self.leaving, &told, ask).await {
-            Some(answer) => Ok(answer?),
-            None => Err(StoreError::Unavailable("the worker was asked to leave".to_owned()).into()),
+        let answer = until_answered(self.departure.due(), &told, ask).await;
+        if asked.elapsed() > self.settings.lease / 3 {
+            // The store was away. Others could not renew their leases either: they get the time to.
+            self.steady_since = Instant::now();
         }
+        answer.map_or_else(|| Err(left()), |answer| Ok(answer?))
     }
 
     /// Says that the worker is there, or that it left.
-    async fn note(&self, remark: Option<String>, left: bool) -> Result<(), FleetError> {
+    async fn note(&mut self, remark: Option<String>, left: bool) -> Result<(), FleetError> {
         let row = WorkerRow {
             owner: self.settings.owner.clone(),
             program: self.settings.program.clone(),
@@ -238,17 +250,16 @@ impl FleetWorker<'_> {
             .await
     }
 
-    async fn work(&mut self, drain: &CancellationToken) -> Result<WorkerEnd, FleetError> {
+    async fn work(&mut self) -> Result<WorkerEnd, FleetError> {
         let jobs = self.settings.jobs.max(1);
         let mut beat = tokio::time::interval(self.settings.lease / 3);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let (mut wait, mut leave_at) = (SHORTEST_WAIT, None);
+        let (mut wait, mut is_draining) = (SHORTEST_WAIT, false);
         loop {
             while let Some(joined) = self.running.try_join_next_with_id() {
                 self.collect(joined).await?;
             }
             self.count().await?;
-            let is_draining = leave_at.is_some();
             let mut idle = false;
             if !is_draining && self.running.len() < jobs && !self.is_alone() {
                 let claimed = self.take(jobs - self.running.len()).await?;
@@ -270,16 +281,15 @@ impl FleetWorker<'_> {
             if !idle {
                 wait = SHORTEST_WAIT;
             }
-            let leave = leave_at.unwrap_or_else(Instant::now);
             tokio::select! {
                 Some(joined) = self.running.join_next_with_id() => self.collect(joined).await?,
                 _ = beat.tick() => self.beat().await?,
                 () = tokio::time::sleep(wait), if idle => wait = (wait * 2).min(LONGEST_WAIT),
-                () = drain.cancelled(), if !is_draining => {
-                    leave_at = Some(Instant::now() + self.settings.drain);
+                () = self.departure.asked(), if !is_draining => {
+                    is_draining = true;
                     (self.listener)(&WorkerEvent::Draining(self.running.len()));
                 }
-                () = tokio::time::sleep_until(leave.into()), if is_draining => {
+                () = self.departure.due(), if is_draining => {
                     // What is not done by now is given back, and counts as no loss.
                     self.leaving.cancel();
                     self.running.shutdown().await;
@@ -291,15 +301,19 @@ impl FleetWorker<'_> {
 
     /// Renews the leases, ends runs that were given to others, and takes back what others have lost.
     async fn beat(&mut self) -> Result<(), FleetError> {
-        let asked = Instant::now();
-        let (store, id) = (self.store, self.id());
-        let (owner, lease) = (&self.settings.owner, millis(self.settings.lease));
+        let (store, id, settings) = (self.store, self.id(), self.settings);
+        let (owner, lease) = (settings.owner.as_str(), millis(settings.lease));
         let kept = self.ask(|| store.renew_runs(id, owner, lease)).await?;
-        if asked.elapsed() > self.settings.lease / 3 {
-            // The store was away. Others could not renew theirs either: they get the time to.
-            self.steady_since = Instant::now();
-        }
         let kept: HashSet<(i64, i64)> = kept.into_iter().collect();
+        // The answer that handed these out never came: nobody makes them.
+        let known = self.handed.values().map(|(run, _)| (run.place, run.fence));
+        let done = self.finished.iter().map(|(run, _)| (run.place, run.fence));
+        let known: HashSet<(i64, i64)> = known.chain(done).collect();
+        let unknown: Vec<(i64, i64)> = kept.difference(&known).copied().collect();
+        if !unknown.is_empty() {
+            self.ask(|| store.give_back_runs(id, owner, unknown.clone()))
+                .await?;
+        }
         for (run, stop) in self.handed.values() {
             // It is somebody else's by now.
             if !kept.contains(&(run.place, run.fence)) {
@@ -369,7 +383,7 @@ impl FleetWorker<'_> {
     }
 
     /// Reads what the probes have shown.
-    async fn read_probes(&self) -> Result<(), FleetError> {
+    async fn read_probes(&mut self) -> Result<(), FleetError> {
         let (store, id) = (self.store, self.id());
         let rows = self.ask(|| store.campaign_probes(id)).await?;
         let records = rows.iter().map(|row| {
@@ -637,7 +651,7 @@ pub async fn run_worker(
 ) -> Result<(CampaignRow, WorkerEnd), FleetError> {
     let begun = Instant::now();
     let campaign = loop {
-        let found = patiently(|| name.find(store)).await?;
+        let found = patiently(drain.cancelled(), || name.find(store)).await?;
         if found.state.is_over() {
             let end = WorkerEnd::Over(found.state);
             return Ok((found, end));
@@ -654,8 +668,11 @@ pub async fn run_worker(
         }
     };
     let joining = || JoinedCampaign::new(store, campaign.clone(), tools.clone(), opening);
-    let joined = match patiently(joining).await {
+    let joined = match patiently(drain.cancelled(), joining).await {
         Ok(joined) => Arc::new(joined),
+        Err(error) if drain.is_cancelled() && is_away(&error) => {
+            return Ok((campaign, WorkerEnd::Drained));
+        }
         Err(error) => {
             let row = WorkerRow {
                 owner: settings.owner.clone(),
@@ -672,7 +689,10 @@ pub async fn run_worker(
         }
     };
     let end = work(store, &joined, settings, listener, drain).await?;
-    let campaign =
-        patiently(|| async { Ok::<_, FleetError>(store.campaign(campaign.id).await?) }).await?;
+    if end == WorkerEnd::Drained {
+        return Ok((campaign, end));
+    }
+    let read = || async { Ok::<_, FleetError>(store.campaign(campaign.id).await?) };
+    let campaign = patiently(drain.cancelled(), read).await?;
     Ok((campaign, end))
 }

@@ -27,7 +27,7 @@ pub(crate) use fields::MAX_REPEATS;
 pub use reader::ConfigVariables;
 use reader::{ConfigFields, ConfigReader};
 pub use schema::{json_schema, reference};
-pub use secrets::sounds_secret;
+pub use secrets::{looks_secret, sounds_secret};
 pub use write::{Draft, text};
 
 /// What the file is called.

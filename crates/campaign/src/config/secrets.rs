@@ -44,7 +44,8 @@ pub fn sounds_secret(name: &str) -> bool {
 
 /// Whether a value is a secret whatever its name: a private key, a URL with a password, a key of a well-known
 /// service.
-pub(super) fn looks_secret(value: &str) -> bool {
+#[must_use]
+pub fn looks_secret(value: &str) -> bool {
     let is_private_key = value.contains("-----BEGIN") && value.contains("PRIVATE KEY");
     let has_password = value.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();

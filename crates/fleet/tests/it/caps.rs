@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use proofhouse_fleet::caps::FleetCaps;
 use proofhouse_fleet::plan::PlannedCampaign;
 use proofhouse_fleet::worker::WorkerEnd;
-use proofhouse_store::model::{CampaignRow, CampaignState, LaneRow};
+use proofhouse_store::model::{CampaignRow, CampaignState, LaneRow, RunClaim};
 use proofhouse_store::{SqliteOptions, Store};
-use proofhouse_subjects::spec::{ModelSpec, SubjectKind, SubjectSpec};
+use proofhouse_subjects::spec::{EndpointSpec, ModelSpec, SubjectKind, SubjectSpec, Urls};
 use proofhouse_subjects::{EnvironmentLookup, OpenContext, open};
 use proofhouse_test_support::http::{SeenRequest, TestReply, TestServer};
 use proofhouse_tools::operator::OperatorConfig;
@@ -234,4 +234,55 @@ async fn money_ends_a_campaign_but_no_run_under_way() {
     let remark = store.campaign(campaign.id).await.unwrap().remark.unwrap();
     assert!(remark.contains("tokens or cost"), "{remark}");
     assert_eq!(PROGRAM, campaign.program);
+}
+
+/// An agent that looks for its servers at these addresses, and is asked at its own.
+fn endpoint(name: &str, listen: &str) -> SubjectSpec {
+    SubjectSpec {
+        name: Some(name.to_owned()),
+        deadline: None,
+        kind: SubjectKind::Endpoint(EndpointSpec {
+            urls: Urls {
+                ag_ui: Some(format!("http://127.0.0.1:1/{name}")),
+                ..Urls::default()
+            },
+            mcp_listen: Some(listen.parse().unwrap()),
+            ..EndpointSpec::default()
+        }),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_takes_one_run_at_a_time_gets_one_from_all_workers() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = opened(&directory.path().join("store.db")).await;
+    let specs = [
+        endpoint("one", "127.0.0.1:5001"),
+        endpoint("same-place", "127.0.0.1:5001"),
+        endpoint("elsewhere", "127.0.0.1:5002"),
+    ];
+    let opening = OpenContext {
+        environment: environment("planner"),
+        notify: &|_| {},
+        gate: None,
+    };
+    let subjects = specs.iter().map(|spec| open(spec, &opening).unwrap());
+    let subjects: Vec<_> = subjects.collect();
+    let wanted = settings("alone");
+    let planned = PlannedCampaign::new(documents(), &specs, &subjects, wanted).unwrap();
+    let campaign = planned.write(&store).await.unwrap();
+    let claim = |owner: &str| RunClaim {
+        campaign: campaign.id,
+        owner: owner.to_owned(),
+        lease_ms: 60_000,
+        limit: 100,
+        is_idle: true,
+    };
+    let held = store.claim_runs(claim("a")).await.unwrap();
+    // One of the two that are at the same address, and one of the other.
+    let subjects: Vec<i64> = held.iter().map(|run| run.subject).collect();
+    assert_eq!(subjects.len(), 2, "{subjects:?}");
+    assert!(subjects.contains(&2), "{subjects:?}");
+    let none = store.claim_runs(claim("b")).await.unwrap();
+    assert!(none.is_empty(), "{none:?}");
 }

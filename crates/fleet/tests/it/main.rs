@@ -6,6 +6,7 @@
     reason = "helpers of tests may, like the tests themselves"
 )]
 
+mod away;
 mod caps;
 mod grants;
 mod lost;

@@ -175,7 +175,7 @@ async fn counted_lanes(tx: Tx<'_>, campaign: i64) -> Result<Vec<(i64, i64)>> {
 async fn free_in(tx: Tx<'_>, campaign: i64, lane: i64, most: i64) -> Result<usize> {
     let busy = tx
         .query(
-            "SELECT COUNT(*) + SUM(CASE WHEN second_fence > 0 THEN 1 ELSE 0 END) FROM campaign_runs \
+            "SELECT COUNT(*) + SUM(CASE WHEN second_owner IS NOT NULL THEN 1 ELSE 0 END) FROM campaign_runs \
              WHERE campaign_id = $1 AND state = 'running' AND lane = $2",
             &params![campaign, lane],
         )
@@ -191,10 +191,10 @@ macro_rules! slowest {
         concat!(
             "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r JOIN campaigns c ON c.id = r.campaign_id \
              WHERE r.campaign_id = $1 AND c.state = 'running' AND r.state = 'running' AND r.owner <> $2 \
-             AND r.second_fence = 0 AND r.until > {now} AND r.started_at <= {now} - $3 AND r.losses <= $4 AND ",
+             AND r.second_owner IS NULL AND r.until > {now} AND r.started_at <= {now} - $3 AND r.losses <= $4 AND ",
             $lanes,
             " ORDER BY r.started_at, r.place LIMIT 1 {skip_locked r}) \
-             UPDATE campaign_runs SET second_owner = $2, second_fence = 1 \
+             UPDATE campaign_runs SET second_owner = $2, second_fence = second_fence + 1 \
              WHERE campaign_id = $1 AND place IN (SELECT place FROM next) RETURNING \
              place, kind, document, subject, repeat, fence + second_fence, losses, retries"
         )
@@ -275,7 +275,7 @@ pub(crate) async fn take_back(tx: Tx<'_>, campaign: i64, lease_ms: Millis) -> Re
     // Whoever has it a second time becomes the first.
     tx.execute(
         "WITH lost AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
-         AND r.state = 'running' AND r.until <= {now} AND r.second_fence > 0 LIMIT 1000 {skip_locked r}) \
+         AND r.state = 'running' AND r.until <= {now} AND r.second_owner IS NOT NULL LIMIT 1000 {skip_locked r}) \
          UPDATE campaign_runs SET owner = second_owner, until = {now} + $2, losses = losses + 1, \
          fence = fence + second_fence, second_owner = NULL, second_fence = 0 \
          WHERE campaign_id = $1 AND place IN (SELECT place FROM lost)",
@@ -284,7 +284,7 @@ pub(crate) async fn take_back(tx: Tx<'_>, campaign: i64, lease_ms: Millis) -> Re
     .await?;
     tx.execute(
         "WITH lost AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
-         AND r.state = 'running' AND r.until <= {now} AND r.second_fence = 0 LIMIT 1000 {skip_locked r}) \
+         AND r.state = 'running' AND r.until <= {now} AND r.second_owner IS NULL LIMIT 1000 {skip_locked r}) \
          UPDATE campaign_runs SET state = 'waiting', owner = NULL, losses = losses + 1 \
          WHERE campaign_id = $1 AND place IN (SELECT place FROM lost)",
         &params![campaign],
@@ -294,18 +294,54 @@ pub(crate) async fn take_back(tx: Tx<'_>, campaign: i64, lease_ms: Millis) -> Re
 
 /// Puts back what a worker has not done, when it leaves.
 pub(crate) async fn release(tx: Tx<'_>, campaign: i64, owner: &str) -> Result<u64> {
+    // The first copy goes on: its fence stays, and a later second copy has a higher one.
     tx.execute(
-        "UPDATE campaign_runs SET second_owner = NULL, second_fence = 0, fence = fence + second_fence \
+        "UPDATE campaign_runs SET second_owner = NULL \
          WHERE campaign_id = $1 AND state = 'running' AND second_owner = $2",
         &params![campaign, owner],
     )
     .await?;
+    // Whoever has it a second time becomes the first.
     tx.execute(
-        "UPDATE campaign_runs SET state = 'waiting', owner = NULL, fence = fence + second_fence, \
-         second_owner = NULL, second_fence = 0 WHERE campaign_id = $1 AND state = 'running' AND owner = $2",
+        "UPDATE campaign_runs SET owner = second_owner, fence = fence + second_fence, second_owner = NULL, \
+         second_fence = 0 WHERE campaign_id = $1 AND state = 'running' AND owner = $2 AND second_owner IS NOT NULL",
+        &params![campaign, owner],
+    )
+    .await?;
+    tx.execute(
+        "UPDATE campaign_runs SET state = 'waiting', owner = NULL \
+         WHERE campaign_id = $1 AND state = 'running' AND owner = $2",
         &params![campaign, owner],
     )
     .await
+}
+
+/// Puts back some of the runs that a worker has, by their places and fences. It counts as no loss.
+pub(crate) async fn give_back(
+    tx: Tx<'_>,
+    campaign: i64,
+    owner: &str,
+    runs: &[(i64, i64)],
+) -> Result<()> {
+    let mut runs = runs.to_vec();
+    // Everybody locks in the same order.
+    runs.sort_unstable();
+    let rows: Vec<Vec<SqlValue<'_>>> = runs
+        .iter()
+        .map(|(place, fence)| params![campaign, owner, *place, *fence].to_vec())
+        .collect();
+    for statement in [
+        "UPDATE campaign_runs SET second_owner = NULL WHERE campaign_id = $1 AND place = $3 AND state = 'running' \
+         AND second_owner = $2 AND fence + second_fence = $4",
+        "UPDATE campaign_runs SET owner = second_owner, fence = fence + second_fence, second_owner = NULL, \
+         second_fence = 0 WHERE campaign_id = $1 AND place = $3 AND state = 'running' AND owner = $2 AND fence = $4 \
+         AND second_owner IS NOT NULL",
+        "UPDATE campaign_runs SET state = 'waiting', owner = NULL WHERE campaign_id = $1 AND place = $3 \
+         AND state = 'running' AND owner = $2 AND fence = $4",
+    ] {
+        tx.query_each(statement, &rows).await?;
+    }
+    Ok(())
 }
 
 /// Puts a run back that came to nothing, to be made again after a while, and counts its tokens. `false` when it is somebody else's by
@@ -320,7 +356,7 @@ pub(crate) async fn put_back(
     let changed = tx
         .execute(
             "UPDATE campaign_runs SET state = 'waiting', owner = NULL, retries = retries + 1, due_at = {now} + $4, \
-             fence = fence + second_fence, second_owner = NULL, second_fence = 0 \
+             second_owner = NULL \
              WHERE campaign_id = $1 AND place = $2 AND state = 'running' AND fence = $3",
             &params![campaign, place, fence, due_in_ms.max(0)],
         )
@@ -391,7 +427,7 @@ pub(crate) async fn finish(
         .query_each(
             "UPDATE campaign_runs SET state = 'done', owner = NULL, second_owner = NULL \
              WHERE campaign_id = $1 AND place = $2 AND state = 'running' \
-             AND ($3 = fence OR (second_fence > 0 AND $3 = fence + second_fence)) \
+             AND ($3 = fence OR (second_owner IS NOT NULL AND $3 = fence + second_fence)) \
              RETURNING kind, document, subject, lane",
             &each,
         )

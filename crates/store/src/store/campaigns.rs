@@ -219,6 +219,22 @@ impl Store {
         )
     }
 
+    /// Puts back some of the runs that a worker has, by their places and fences: it was never told that it has them. It counts as no
+    /// loss.
+    pub async fn give_back_runs(
+        &self,
+        campaign: i64,
+        owner: &str,
+        runs: Vec<(i64, i64)>,
+    ) -> Result<()> {
+        transaction!(
+            self,
+            Write,
+            [campaign = campaign, owner = owner.to_owned(), runs = runs],
+            |tx| campaign_work::give_back(tx, *campaign, owner, runs)
+        )
+    }
+
     /// Puts a run back that came to nothing, to be made again after a while, and counts the tokens that it used. `false` when it is
     /// not the worker's any more.
     pub async fn put_back_run(

@@ -314,6 +314,41 @@ pub(crate) async fn a_slow_run_is_made_twice_and_counted_once(place: Arc<Place>)
     assert_eq!(counts.iter().map(|count| count.runs).sum::<i64>(), 2);
 }
 
+pub(crate) async fn a_second_copy_that_is_given_up_costs_nobody_a_run(place: Arc<Place>) {
+    let store = place.open().await;
+    let stolen = async |row: &CampaignRow, owner: &str| {
+        let stolen = store.steal_run(claim(row, owner, LONG, 1), OVER).await;
+        stolen.unwrap().unwrap()
+    };
+    let counted = async |row: &CampaignRow, run: &ClaimedRun| {
+        let counted = store.finish_runs(row.id, vec![finished(run, 1)]).await;
+        counted.unwrap()[0]
+    };
+    // The second worker leaves, another takes its place, and leaves, too.
+    let row = begun(&store, NewLane::default(), 2).await;
+    let first = store.claim_runs(claim(&row, "a", LONG, 2)).await.unwrap();
+    let second = stolen(&row, "b").await;
+    assert_eq!(store.release_runs(row.id, "b").await.unwrap(), 0);
+    let third = stolen(&row, "c").await;
+    assert_eq!((second.place, third.place), (0, 0));
+    assert!(third.fence > second.fence, "{third:?} {second:?}");
+    assert_eq!(counted(&row, &second).await, RunCounted::Fenced);
+    assert_eq!(store.release_runs(row.id, "c").await.unwrap(), 0);
+    let kept = store.renew_runs(row.id, "a", LONG).await.unwrap();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert_eq!(counted(&row, &first[0]).await, RunCounted::Now);
+    // The first leaves: who makes it a second time goes on.
+    let second = stolen(&row, "b").await;
+    assert_eq!(second.place, 1);
+    assert_eq!(store.release_runs(row.id, "a").await.unwrap(), 0);
+    let none = store.claim_runs(claim(&row, "d", LONG, 2)).await.unwrap();
+    assert!(none.is_empty(), "{none:?}");
+    let kept = store.renew_runs(row.id, "b", LONG).await.unwrap();
+    assert_eq!(kept, [(1, second.fence)]);
+    assert_eq!(counted(&row, &first[1]).await, RunCounted::Fenced);
+    assert_eq!(counted(&row, &second).await, RunCounted::Now);
+}
+
 pub(crate) async fn a_second_copy_counts_against_its_cap(place: Arc<Place>) {
     let store = place.open().await;
     let lane = NewLane {
