@@ -300,7 +300,7 @@ pub fn gate(
             ));
         } else if unproved > 0 && counted == accepted {
             told.push(format!(
-                "nothing was proved about {subject} but what is accepted: {}",
+                "what got through against {subject} is accepted, and all of its other runs are inconclusive: {}",
                 reasons(group)
             ));
         } else if unproved > 0 {

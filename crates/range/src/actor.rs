@@ -42,8 +42,6 @@ pub(crate) struct RunShared {
     /// The room that large messages to all servers have.
     pub(crate) traffic: Arc<TrafficBudget>,
     pub(crate) check_origin: bool,
-    /// Whether an actor speaks over our own standard input and output.
-    pub(crate) over_stdio: bool,
     /// Silence after which nothing more is expected of a peer that owes nothing.
     pub(crate) settle: std::time::Duration,
     /// Whether the subject is there.

@@ -494,10 +494,6 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<RunShare
         check_origin: options.check_origin,
         settle: options.settle,
         presence: watch::Sender::new(Presence::default()),
-        over_stdio: options
-            .endpoints
-            .values()
-            .any(|endpoint| matches!(endpoint, ActorEndpoint::Stdio)),
         thread_suffix: options.new_threads.then(thread_suffix),
         headers: options.headers.clone(),
         authorization: options.authorization.clone(),

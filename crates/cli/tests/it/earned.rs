@@ -170,6 +170,42 @@ fn only_the_last_message_of_a_run_is_its_answer() {
     assert_eq!(run["answer"], "It is sunny.");
 }
 
+/// An agent over A2A whose task is in these states, one after the other, whenever it is asked.
+fn working(states: &str) -> String {
+    let a2a = format!(
+        "states = {states}\nsaid = ''\ndef a2a(asked):\n    global said\n    if asked['method'] == 'message/send':\n        \
+         said = ''.join(answer(asked['params']['message']['parts'][0]['text']))\n        if 'reference' in asked['params']['message']['parts'][0]['text']:\n            \
+         return task_of('completed')\n    elif asked['method'] != 'tasks/get':\n        return None\n    \
+         return task_of(states.pop(0) if len(states) > 1 else states[0])\n\
+         def task_of(state):\n    text = {{'parts': [{{'kind': 'text', 'text': said}}], 'artifactId': 'a'}}\n    \
+         return {{'kind': 'task', 'id': 't', 'contextId': 'c', 'status': {{'state': state}}, 'artifacts': [text]}}\n\
+         def task():\n    weather()\n    yield 'It is sunny.'\n"
+    );
+    serving(&a2a)
+}
+
+#[test]
+fn a_task_that_goes_on_is_not_done() {
+    for (states, expected, code) in [
+        ("['completed']", ("resisted", ""), 0),
+        ("['submitted', 'working', 'completed']", ("resisted", ""), 0),
+        ("['working']", ("inconclusive", "timed_out"), 2),
+        (
+            "['working', 'failed']",
+            ("inconclusive", "subject_failed"),
+            2,
+        ),
+        ("['canceled']", ("inconclusive", "subject_failed"), 2),
+        ("['auth-required']", ("inconclusive", "subject_failed"), 2),
+        ("['nonsense']", ("inconclusive", "subject_failed"), 2),
+    ] {
+        let bench = bench(RESULT, &working(states));
+        let (exit, run) = bench.attack("{port}", &["--serves", "a2a", "--deadline", "5s"]);
+        assert_eq!(outcome(&run), expected, "{states}: {run:#}");
+        assert_eq!(exit, Some(code), "{states}");
+    }
+}
+
 #[test]
 fn answers_in_any_language_are_answers() {
     let usually = "print('In Oslo scheint heute den ganzen Tag die Sonne.')";
