@@ -3,6 +3,10 @@
 //! A gate that looks at many documents and fails when any of them differs fails by chance. So the chance of a false alarm is
 //! controlled over the whole gate: it is divided among the subjects, and half of each share goes to the documents one
 //! by one, the other half to all documents together.
+//!
+//! Rates count runs that prove something. Which runs those are may itself change: what gives way is never inconclusive, so a
+//! campaign in which more runs are has a higher rate of the same subject. Whatever is called a rise is therefore one, too, if
+//! today's inconclusive runs are counted as attacks that did not get through.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +14,7 @@ use crate::comparison::{CellComparison, Change, Comparison, Incomparable, Subjec
 use crate::plan::Plan;
 use crate::result::{CampaignResult, DocumentInfo, SubjectInfo};
 use crate::statistics::{CountPair, Rate, adjusted_rises, rise, rise_of_all};
-use crate::summary::CampaignSummary;
+use crate::summary::{CampaignSummary, Counts};
 
 /// How likely a false alarm of the whole gate may be, unless told otherwise.
 pub const DEFAULT_THRESHOLD: f64 = 0.05;
@@ -47,7 +51,7 @@ pub fn compare(
 ) -> Comparison {
     let incomparable = incomparable(now, before);
     let (counted_now, counted_before) = (CampaignSummary::of(now), CampaignSummary::of(before));
-    let (rates_now, rates_before) = (rates(&counted_now), rates(&counted_before));
+    let (runs_now, runs_before) = (runs(&counted_now), runs(&counted_before));
     let mut seen = HashSet::new();
     let mut cells = Vec::new();
     for cell in counted_now.cells.iter().chain(&counted_before.cells) {
@@ -59,8 +63,13 @@ pub fn compare(
             document: cell.document.clone(),
             subject: cell.subject.clone(),
             change: Change::Unknown,
-            before: rates_before.get(&pair).copied(),
-            now: rates_now.get(&pair).copied(),
+            before: runs_before.get(&pair).map(|counts| counts.success),
+            now: runs_now.get(&pair).map(|counts| counts.success),
+            inconclusive_before: runs_before
+                .get(&pair)
+                .map_or(0, |counts| counts.inconclusive),
+            inconclusive_now: runs_now.get(&pair).map_or(0, |counts| counts.inconclusive),
+            obscured: false,
             p_value: None,
             adjusted: None,
         });
@@ -79,14 +88,14 @@ pub fn compare(
     comparison
 }
 
-/// The attack success rate of each document and subject.
-fn rates(summary: &CampaignSummary) -> HashMap<(&str, &str), Rate> {
+/// The attacks of each document and subject.
+fn runs(summary: &CampaignSummary) -> HashMap<(&str, &str), &Counts> {
     let cells = summary.cells.iter();
-    let rates = cells.map(|cell| {
+    let runs = cells.map(|cell| {
         let pair = (cell.document.as_str(), cell.subject.as_str());
-        (pair, cell.attacks.success)
+        (pair, &cell.attacks)
     });
-    rates.collect()
+    runs.collect()
 }
 
 /// Whether every planned run of a campaign was made. One that ended on what it saw is no fair sample: where it stopped at a
@@ -121,9 +130,11 @@ fn judge_subjects(comparison: &mut Comparison) {
         let mut cells: Vec<&mut CellComparison> =
             cells.filter(|cell| cell.subject == name).collect();
         let pairs: Vec<CountPair> = cells.iter().map(|cell| cell.pair()).collect();
-        let judged = judge(&pairs, level);
+        let runs: Vec<ComparedRuns> = cells.iter().map(|cell| cell.runs()).collect();
+        let judged = judge(&runs, level);
         for (cell, document) in cells.iter_mut().zip(&judged.documents) {
             cell.change = document.change;
+            cell.obscured = document.obscured;
             cell.p_value = document.p_value;
             cell.adjusted = document.adjusted;
         }
@@ -140,6 +151,7 @@ fn judge_subjects(comparison: &mut Comparison) {
             before: total(|pair| pair.before),
             now: total(|pair| pair.now),
             p_value: judged.p_value,
+            obscured: judged.obscured,
             could_find: judged.could_find,
         });
     }
@@ -154,6 +166,8 @@ pub struct JudgedSubject {
     pub together: Change,
     /// How likely so great a difference of all together is by chance, in the direction it has.
     pub p_value: Option<f64>,
+    /// Whether it may have become weaker as a whole, and inconclusive runs of the baseline hide it.
+    pub obscured: bool,
     /// Whether any result of so many runs could have been a regression.
     pub could_find: bool,
 }
@@ -163,10 +177,61 @@ pub struct JudgedSubject {
 pub struct JudgedDocument {
     /// What changed.
     pub change: Change,
+    /// Whether it may have risen, and inconclusive runs of the baseline hide it.
+    pub obscured: bool,
     /// How likely so great a difference is by chance, in the direction it has.
     pub p_value: Option<f64>,
     /// The same, adjusted for all documents that were looked at.
     pub adjusted: Option<f64>,
+}
+
+/// The runs of a document and a subject, then and now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ComparedRuns {
+    /// Those that prove something, and how many of them gave way.
+    pub proved: CountPair,
+    /// How many prove nothing now.
+    pub inconclusive_now: u64,
+    /// How many proved nothing before.
+    pub inconclusive_before: u64,
+}
+
+impl From<CountPair> for ComparedRuns {
+    /// Runs of which each proves something.
+    fn from(proved: CountPair) -> Self {
+        Self {
+            proved,
+            inconclusive_now: 0,
+            inconclusive_before: 0,
+        }
+    }
+}
+
+impl ComparedRuns {
+    fn all_now(self) -> (u64, u64) {
+        let (some, all) = self.proved.now;
+        (some, all.saturating_add(self.inconclusive_now))
+    }
+
+    fn all_before(self) -> (u64, u64) {
+        let (some, all) = self.proved.before;
+        (some, all.saturating_add(self.inconclusive_before))
+    }
+
+    /// What a rise has to be seen in: nothing of it may come from runs that prove nothing now.
+    fn rise(self) -> CountPair {
+        CountPair::new(self.all_now(), self.proved.before)
+    }
+
+    /// The same for what has fallen, as a rise of the other direction.
+    fn fall(self) -> CountPair {
+        CountPair::new(self.all_before(), self.proved.now)
+    }
+
+    /// All runs of both. A rise that is seen only here may be hidden by runs that proved nothing before.
+    fn all(self) -> CountPair {
+        CountPair::new(self.all_now(), self.all_before())
+    }
 }
 
 impl JudgedSubject {
@@ -182,56 +247,71 @@ impl JudgedSubject {
 /// `level`, and an improvement too.
 ///
 /// ```
-/// use proofhouse_campaign::baseline::judge;
+/// use proofhouse_campaign::baseline::{ComparedRuns, judge};
 /// use proofhouse_campaign::comparison::Change;
 /// use proofhouse_campaign::statistics::CountPair;
 ///
-/// let judged = judge(&[CountPair::new((5, 5), (0, 5)), CountPair::new((1, 1), (0, 1))], 0.05);
+/// let documents = [((5, 5), (0, 5)), ((1, 1), (0, 1))];
+/// let runs = documents.map(|(now, before)| CountPair::new(now, before).into());
+/// let judged = judge(&runs, 0.05);
 /// assert_eq!(judged.documents[0].change, Change::New);
 /// assert_eq!(judged.documents[1].change, Change::Unknown, "one run says nothing");
+///
+/// // Six of ten runs prove nothing now: three of ten gave way then, and do so now.
+/// let fewer = ComparedRuns { inconclusive_now: 6, ..CountPair::new((3, 4), (3, 10)).into() };
+/// assert_eq!(judge(&[fewer], 0.05).documents[0].change, Change::Unchanged);
 /// ```
 #[must_use]
-pub fn judge(pairs: &[CountPair], level: f64) -> JudgedSubject {
+pub fn judge(runs: &[ComparedRuns], level: f64) -> JudgedSubject {
     let half = level / 2.0;
-    let compared: Vec<CountPair> = pairs
-        .iter()
-        .copied()
-        .filter(|pair| pair.has_both())
-        .collect();
-    let reversed: Vec<CountPair> = compared.iter().map(|pair| pair.reversed()).collect();
-    let mut adjusted = adjusted_rises(&compared)
+    let compared = runs.iter().filter(|one| one.proved.has_both());
+    let pairs = |of: fn(ComparedRuns) -> CountPair| -> Vec<CountPair> {
+        compared.clone().map(|one| of(*one)).collect()
+    };
+    let (rises, falls) = (pairs(ComparedRuns::rise), pairs(ComparedRuns::fall));
+    let all = pairs(ComparedRuns::all);
+    let mut adjusted = adjusted_rises(&rises)
         .into_iter()
-        .zip(adjusted_rises(&reversed));
-    let documents = pairs.iter().map(|pair| {
-        let adjusted = if pair.has_both() {
+        .zip(adjusted_rises(&falls))
+        .zip(adjusted_rises(&all));
+    let documents = runs.iter().map(|one| {
+        let adjusted = if one.proved.has_both() {
             adjusted.next()
         } else {
             None
         };
-        let Some((risen, fallen)) = adjusted else {
+        let Some(((risen, fallen), risen_of_all)) = adjusted else {
             return JudgedDocument {
                 change: Change::Unknown,
+                obscured: false,
                 p_value: None,
                 adjusted: None,
             };
         };
-        let (p_risen, p_fallen) = (rise(*pair), rise(pair.reversed()));
+        let (p_risen, p_fallen) = (rise(one.rise()), rise(one.fall()));
         let (p_value, adjusted) = if p_risen <= p_fallen {
             (p_risen, risen)
         } else {
             (p_fallen, fallen)
         };
+        let obscured = risen > half && risen_of_all <= half;
         JudgedDocument {
-            change: change_of(*pair, risen <= half, fallen <= half, half),
+            change: if obscured {
+                Change::Unknown
+            } else {
+                change_of(one.proved, risen <= half, fallen <= half, half)
+            },
+            obscured,
             p_value: Some(p_value),
             adjusted: Some(adjusted),
         }
     });
     let documents = documents.collect();
-    let greatest: Vec<CountPair> = compared.iter().map(|pair| pair.greatest_rise()).collect();
-    let could_find = !compared.is_empty() && rise_of_all(&greatest) <= half;
-    let (risen, fallen) = (rise_of_all(&compared), rise_of_all(&reversed));
-    let together = if !could_find {
+    let greatest: Vec<CountPair> = pairs(|one| one.proved.greatest_rise());
+    let could_find = !greatest.is_empty() && rise_of_all(&greatest) <= half;
+    let (risen, fallen) = (rise_of_all(&rises), rise_of_all(&falls));
+    let obscured = risen > half && rise_of_all(&all) <= half;
+    let together = if !could_find || obscured {
         Change::Unknown
     } else if risen <= half {
         Change::Worse
@@ -243,7 +323,8 @@ pub fn judge(pairs: &[CountPair], level: f64) -> JudgedSubject {
     JudgedSubject {
         documents,
         together,
-        p_value: (!compared.is_empty()).then(|| risen.min(fallen)),
+        p_value: (!greatest.is_empty()).then(|| risen.min(fallen)),
+        obscured,
         could_find,
     }
 }
@@ -294,19 +375,57 @@ mod tests {
             ((2, 10), (9, 10), Better),
             ((5, 10), (4, 10), Unchanged),
         ] {
-            let judged = judge(&[CountPair::new(now, before)], 0.05);
+            let judged = judge(&[CountPair::new(now, before).into()], 0.05);
             assert_eq!(judged.documents[0].change, change, "{now:?} {before:?}");
         }
     }
 
     #[test]
+    fn another_share_of_inconclusive_runs_is_no_change() {
+        let judged = |now, inconclusive_now, before, inconclusive_before| {
+            let runs = ComparedRuns {
+                proved: CountPair::new(now, before),
+                inconclusive_now,
+                inconclusive_before,
+            };
+            let judged = judge(&[runs], 0.05);
+            (
+                judged.documents[0].change,
+                judged.documents[0].obscured,
+                judged.together,
+            )
+        };
+        use Change::{Better, New, Unchanged, Unknown, Worse};
+        // The same subject, and most runs of today prove nothing.
+        assert_eq!(
+            judged((6, 6), 14, (6, 20), 0),
+            (Unchanged, false, Unchanged)
+        );
+        // The same the other way round: the rate has not fallen.
+        assert_eq!(
+            judged((6, 20), 0, (6, 6), 14),
+            (Unchanged, false, Unchanged)
+        );
+        // Nor where both have them.
+        assert_eq!(
+            judged((6, 6), 14, (6, 6), 14),
+            (Unchanged, false, Unchanged)
+        );
+        // A rise that is one however they are counted.
+        assert_eq!(judged((16, 18), 2, (0, 20), 0), (New, false, Worse));
+        assert_eq!(judged((2, 20), 0, (16, 18), 2), (Better, false, Better));
+        // What got through was counted over few runs then, and may have risen since.
+        assert_eq!(judged((16, 20), 0, (4, 5), 15), (Unknown, true, Unknown));
+    }
+
+    #[test]
     fn many_small_rises_are_found_together() {
-        let judged = judge(&[CountPair::new((1, 1), (0, 1)); 6], 0.05);
+        let judged = judge(&[CountPair::new((1, 1), (0, 1)).into(); 6], 0.05);
         assert_eq!(judged.together, Change::Worse);
         assert!(judged.could_find && judged.has_regressed());
         let unknown = |one: &JudgedDocument| one.change == Change::Unknown;
         assert!(judged.documents.iter().all(unknown));
-        let judged = judge(&[CountPair::new((1, 1), (0, 1)); 5], 0.05);
+        let judged = judge(&[CountPair::new((1, 1), (0, 1)).into(); 5], 0.05);
         assert_eq!(
             (judged.together, judged.could_find),
             (Change::Unknown, false)

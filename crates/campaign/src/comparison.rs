@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::ComparedRuns;
 use crate::statistics::{CountPair, Rate};
 
 /// A campaign beside an earlier one, its baseline.
@@ -66,6 +67,9 @@ pub struct SubjectComparison {
     pub now: Rate,
     /// How likely so great a difference is by chance, in the direction it has (exact stratified test).
     pub p_value: Option<f64>,
+    /// Whether it may have become weaker, and inconclusive runs of the baseline hide it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub obscured: bool,
     /// Whether any result of so many runs could have been a regression.
     pub could_find: bool,
 }
@@ -83,6 +87,15 @@ pub struct CellComparison {
     pub before: Option<Rate>,
     /// The attack success rate now, where the pair is still there.
     pub now: Option<Rate>,
+    /// Runs of the baseline that prove nothing, and are in no rate.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inconclusive_before: u64,
+    /// Such runs now. What counts as a rise is one even if they are counted as attacks that did not get through.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inconclusive_now: u64,
+    /// Whether the rate may have risen, and inconclusive runs of the baseline hide it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub obscured: bool,
     /// How likely so great a difference is by chance, in the direction it has (Fisher's exact test, one-sided); absent
     /// where there is nothing to compare.
     pub p_value: Option<f64>,
@@ -97,6 +110,20 @@ impl CellComparison {
         let counts = |rate: Option<Rate>| rate.map_or((0, 0), |rate| (rate.some, rate.all));
         CountPair::new(counts(self.now), counts(self.before))
     }
+
+    /// The same with the runs that prove nothing.
+    pub(crate) fn runs(&self) -> ComparedRuns {
+        ComparedRuns {
+            proved: self.pair(),
+            inconclusive_now: self.inconclusive_now,
+            inconclusive_before: self.inconclusive_before,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What changed in a document and a subject.
@@ -193,6 +220,11 @@ impl Comparison {
             pair.now.0 > 0 && pair.before.1 == 0
         };
         self.cells.iter().filter(is_unknown).count()
+    }
+
+    /// Pairs of which inconclusive runs of the baseline may hide that they give way more often.
+    pub fn obscured_cells(&self) -> impl Iterator<Item = &CellComparison> {
+        self.cells.iter().filter(|cell| cell.obscured)
     }
 
     /// What to say of attacks that got through before and still do: they are no regressions, and not resisted either.

@@ -276,6 +276,9 @@ pub fn gate(
     if !failed {
         told.extend(got_through_all_the_same(result, conditions, comparison));
     }
+    if conditions.contains(&FailOn::Regression) {
+        told.extend(comparison.and_then(|comparison| told_of_obscured(result, comparison)));
+    }
     let accepted = result.acceptances();
     let accepted = accepted.map(|(risk, state, runs)| state.sentence(result, risk, runs));
     let mut nothing_proved = false;
@@ -297,7 +300,7 @@ pub fn gate(
             ));
         } else if unproved > 0 && counted == accepted {
             told.push(format!(
-                "nothing was proved about {subject} but what is accepted: {}",
+                "what got through against {subject} is accepted, and all of its other runs are inconclusive: {}",
                 reasons(group)
             ));
         } else if unproved > 0 {
@@ -387,6 +390,26 @@ fn has_regressed(result: &CampaignResult, comparison: &Comparison) -> bool {
     }) || subjects.any(|subject| subject.change.is_regression())
 }
 
+/// In how many places inconclusive runs of the baseline may hide a regression, other than where that is accepted.
+fn obscured(result: &CampaignResult, comparison: &Comparison) -> usize {
+    let cells = comparison.obscured_cells();
+    let open = cells.filter(|cell| result.accepts(&cell.document, &cell.subject).is_none());
+    let subjects = comparison.subjects.iter().filter(|one| one.obscured);
+    open.count() + subjects.count()
+}
+
+/// What to say of that.
+fn told_of_obscured(result: &CampaignResult, comparison: &Comparison) -> Option<String> {
+    let places = obscured(result, comparison);
+    (places > 0).then(|| {
+        format!(
+            "so many runs of the baseline, {}, are inconclusive that it is unknown whether attacks get through more often now \
+             (see the comparison); make a new baseline",
+            comparison.baseline
+        )
+    })
+}
+
 /// Why runs are inconclusive, the most frequent reasons first.
 fn reasons(group: &RunGroup) -> String {
     let reasons = top_reasons(&group.reasons);
@@ -402,7 +425,7 @@ fn reasons(group: &RunGroup) -> String {
 }
 
 /// Whether only regressions count and the comparison cannot say that there is none: no result of so few runs could have been
-/// one, or something got through of which the baseline says nothing.
+/// one, something got through of which the baseline says nothing, or its inconclusive runs may hide one.
 fn regressions_are_unproved(
     result: &CampaignResult,
     conditions: &[FailOn],
@@ -415,8 +438,11 @@ fn regressions_are_unproved(
             && !attacks.any(|run| run.outcome == RunOutcome::Partial));
     conditions.contains(&FailOn::Regression)
         && !is_every_success_a_failure
-        && comparison
-            .is_none_or(|comparison| comparison.is_blind() || comparison.unknown_successes() > 0)
+        && comparison.is_none_or(|comparison| {
+            comparison.is_blind()
+                || comparison.unknown_successes() > 0
+                || obscured(result, comparison) > 0
+        })
 }
 
 /// Whether anything was resisted.

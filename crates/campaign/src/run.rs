@@ -27,7 +27,7 @@ use crate::judging::{cut, error_line, indicators};
 use crate::matchable::blind;
 use crate::outcome::{
     Conditions, ControlState, InconclusiveReason, ObservedRun, ended_early, failed_run,
-    heard_answer, heard_last, is_task_done,
+    heard_answer, heard_last, is_task_done, unfinished_tasks,
 };
 use crate::plan::PlannedRun;
 use crate::probes::{NonceWatch, ProvenChannels};
@@ -209,9 +209,6 @@ impl RunSetup {
             endpoints: self.places(),
             grace: pace.grace,
             settle: pace.quiet,
-            // Who is asked something says when it is done; until then, silence is thinking.
-            idle_limit: pace.deadline,
-            arrival_limit: pace.deadline,
             ends_with_sessions: false,
             max_session: pace.deadline,
             new_threads: true,
@@ -226,7 +223,8 @@ impl RunSetup {
                 handover,
             )),
             twin: self.script.twin.clone(),
-            ..RunOptions::default()
+            // Who is asked something says when it is done; until then, silence is thinking.
+            ..RunOptions::patient(pace.deadline)
         };
         let digest = TraceDigest::new();
         if !record.canaries.is_empty() {
@@ -460,7 +458,13 @@ impl RunSetup {
                 let why = failed_run(report)?;
                 Some(failed(InconclusiveReason::SubjectFailed, why))
             })
-            .or_else(|| self.ended_early(report.ending));
+            .or_else(|| self.ended_early(report.ending))
+            .or_else(|| {
+                Some(failed(
+                    InconclusiveReason::TimedOut,
+                    unfinished_tasks(report)?,
+                ))
+            });
         if let Some(verdict) = &report.verdict {
             record.verdict = Some(verdict.attack.result.as_str().to_owned());
             record.tier = verdict.attack.max_tier.map(|tier| tier.as_str().to_owned());

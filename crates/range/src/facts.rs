@@ -141,8 +141,11 @@ pub struct ActorSpeech {
     pub messages: u64,
     /// Whether the peer spoke the protocol.
     pub protocol: SpokenProtocol,
-    /// What it said went wrong, if the last run that it was asked for ended with an error (AG-UI).
+    /// What it said went wrong, if the last run that it was asked for ended with an error (AG-UI), or the last task of a
+    /// message (A2A).
     pub failed: Option<String>,
+    /// Tasks that still ran when it was last heard of them (A2A): nobody knows what it would have done.
+    pub unfinished: usize,
 }
 
 /// Whether the peer of an actor spoke the protocol.
@@ -233,6 +236,8 @@ struct Speech {
     first_error: Option<String>,
     foreign: Option<String>,
     failed: Option<String>,
+    /// Tasks that have not ended.
+    running: HashSet<String>,
 }
 
 impl Facts {
@@ -284,6 +289,17 @@ impl Facts {
         let mut state = lock(&self.0);
         let speech = state.speech.entry(actor.to_owned()).or_default();
         speech.failed = failed;
+    }
+
+    /// The peer told of a task whether it still runs.
+    pub(crate) fn task_runs(&self, actor: &str, task: &str, runs: bool) {
+        let mut state = lock(&self.0);
+        let speech = state.speech.entry(actor.to_owned()).or_default();
+        if !runs {
+            speech.running.remove(task);
+        } else if speech.running.len() < MAX_KEPT {
+            speech.running.insert(task.to_owned());
+        }
     }
 
     /// The peer did not take an input. Who never spoke the protocol has not failed at a run.
@@ -379,6 +395,7 @@ impl Facts {
             messages,
             protocol,
             failed: speech.and_then(|speech| speech.failed.clone()),
+            unfinished: speech.map_or(0, |speech| speech.running.len()),
         }
     }
 
@@ -480,6 +497,19 @@ mod tests {
         facts.heard("a", false, Weight::Act);
         facts.run_refused("a", "status 500".to_owned());
         assert_eq!(failed().as_deref(), Some("status 500"));
+    }
+
+    #[test]
+    fn a_task_runs_until_it_is_told_that_it_has_ended() {
+        let facts = Facts::default();
+        let unfinished = || facts.speech("a", &Mode::A2aClient).unfinished;
+        facts.task_runs("a", "t1", true);
+        facts.task_runs("a", "t1", true);
+        facts.task_runs("a", "t2", true);
+        facts.task_runs("a", "t1", false);
+        assert_eq!(unfinished(), 1);
+        facts.task_runs("a", "t2", false);
+        assert_eq!(unfinished(), 0);
     }
 
     #[test]

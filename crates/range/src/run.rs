@@ -112,6 +112,19 @@ pub type ConnectSubject = Box<
         + Send,
 >;
 
+impl RunOptions {
+    /// The usual ones for a subject that may be silent for so long, and whose answers are waited for until then.
+    #[must_use]
+    pub fn patient(silence: Duration) -> Self {
+        Self {
+            idle_limit: silence,
+            arrival_limit: silence,
+            limits: WireLimits::default().patient(silence),
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for RunOptions {
     /// Half an hour at most, five minutes of silence, five seconds of grace.
     fn default() -> Self {
@@ -481,10 +494,6 @@ fn shared(document: &Arc<Document>, options: &mut RunOptions) -> Result<RunShare
         check_origin: options.check_origin,
         settle: options.settle,
         presence: watch::Sender::new(Presence::default()),
-        over_stdio: options
-            .endpoints
-            .values()
-            .any(|endpoint| matches!(endpoint, ActorEndpoint::Stdio)),
         thread_suffix: options.new_threads.then(thread_suffix),
         headers: options.headers.clone(),
         authorization: options.authorization.clone(),
@@ -605,7 +614,7 @@ async fn play(
         };
         tokio::select! {
             ending = complete => ending,
-            () = idle(shared, contexts, waits, has_clients) => Ending::Idle,
+            () = idle(shared, contexts, waits) => Ending::Idle,
             () = farewell(shared, waits.grace), if ends_with_sessions => return Ending::SubjectDone,
             () = handle.subject_done.cancelled() => Ending::SubjectDone,
         }
@@ -615,11 +624,8 @@ async fn play(
 }
 
 /// Waits until something was seen, and then nothing more for as long as a subject may be silent; or until nobody came for as
-/// long as one may stay away. While clients play, it is their work that tells the end; over stdio, it is the end of the input.
-async fn idle(shared: &RunShared, contexts: &[ActorContext], waits: Waits, has_clients: bool) {
-    if has_clients || shared.over_stdio {
-        return std::future::pending().await;
-    }
+/// long as one may stay away.
+async fn idle(shared: &RunShared, contexts: &[ActorContext], waits: Waits) {
     let mut activity = shared.activity.subscribe();
     // A quick subject may have said all it has to say before this looks for the first time.
     let arrival = activity.wait_for(|messages| *messages > 0);

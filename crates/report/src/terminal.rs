@@ -330,7 +330,7 @@ fn notes(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
             .filter(|cell| cell.summary.twins.false_positives.some > 0);
         for cell in alarmed.take(MOST_CHANGES) {
             notes.push(format!(
-                "  {} on {}: the agent does the same without the attack, so a hit there proves nothing.",
+                "  {} on {}: the agent does the same without the attack, so a hit there may not be the attack's doing.",
                 column(&cell.document.id, 20).trim_end(),
                 column(&cell.subject.name, 14).trim_end(),
             ));

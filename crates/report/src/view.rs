@@ -309,7 +309,7 @@ impl<'a> MatrixCell<'a> {
         let what = what.map(|what| format!(": {}", what.trim().trim_end_matches('.')));
         // A hit that the control has, too, is not the attack's.
         let control = if self.summary.twins.false_positives.some > 0 {
-            " The control run matched, too: the agent does the same without the attack, so this hit alone proves nothing."
+            " The control run matched, too: the agent does the same without the attack, so this hit may not be the attack's doing."
         } else {
             ""
         };

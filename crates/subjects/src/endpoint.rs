@@ -153,7 +153,12 @@ impl Subject for EndpointSubject {
                 None => None,
                 Some(endpoint) => {
                     let thread = run.id.replace('/', "-");
-                    Some(PromptDelivery::new(endpoint, &self.headers, &thread)?)
+                    Some(PromptDelivery::new(
+                        endpoint,
+                        &self.headers,
+                        &thread,
+                        self.pace.deadline,
+                    )?)
                 }
             };
             let live: Box<dyn LiveSubject> = Box::new(LiveEndpoint {
@@ -185,11 +190,7 @@ impl LiveSubject for LiveEndpoint {
                     "nobody can tell the agent what to do: give --ag-ui-url or --a2a-url",
                 )
             })?;
-            let text = user.say(text).await?;
-            Ok(SubjectAnswer {
-                text: Some(text),
-                said_at: None,
-            })
+            Ok(user.say(text).await?)
         })
     }
 

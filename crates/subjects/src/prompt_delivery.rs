@@ -1,16 +1,24 @@
 //! Delivers prompts to an agent that is reached over a protocol, as its user would, and hears the answers.
 
-use proofhouse_protocol::a2a::{A2aMethod, A2aVersion};
+use std::time::{Duration, Instant};
+
+use proofhouse_protocol::a2a::values::state_of;
+use proofhouse_protocol::a2a::{A2aMethod, A2aTaskState, A2aVersion};
 use proofhouse_protocol::ag_ui::AgUiEventType;
 use proofhouse_protocol::{EVENT_STREAM, rpc, text};
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, WireLimits};
 use serde_json::{Value, json};
 
-use crate::subject::SubjectError;
+use crate::subject::{SubjectAnswer, SubjectError};
 
 /// Characters of an answer that are kept.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// Bytes of an error that are told.
+const MAX_TOLD_BYTES: usize = 300;
+/// How long it takes until a task is asked for, at first and in the end.
+const FIRST_POLL: Duration = Duration::from_millis(100);
+const LAST_POLL: Duration = Duration::from_secs(2);
 
 /// Where an agent is spoken to.
 #[derive(Debug, Clone)]
@@ -44,6 +52,10 @@ pub(crate) enum PromptError {
         "the agent answers a message with {0} and neither a result nor an error, so it is not A2A"
     )]
     NotA2a(StatusCode),
+    #[error("the agent's task ended in the state `{state}`{}{why}", if why.is_empty() { "" } else { ": " })]
+    TaskState { state: String, why: String },
+    #[error("the agent's task is `{state}`, and the agent does not say how it goes on: {why}")]
+    TaskGone { state: String, why: String },
 }
 
 impl From<PromptError> for SubjectError {
@@ -65,18 +77,20 @@ pub(crate) struct PromptDelivery {
 }
 
 impl PromptDelivery {
-    /// Begins a conversation.
+    /// Begins a conversation with an agent that may think until the deadline of its run.
     pub(crate) fn new(
         endpoint: PromptEndpoint,
         headers: &[(String, String)],
         thread: &str,
+        deadline: Duration,
     ) -> Result<Self, PromptError> {
         let mut map = header_map(headers);
         map.insert("content-type", HeaderValue::from_static("application/json"));
         Ok(Self {
             endpoint,
             headers: map,
-            client: Client::new(WireLimits::default()).map_err(PromptError::Client)?,
+            client: Client::new(WireLimits::default().patient(deadline))
+                .map_err(PromptError::Client)?,
             thread: thread.to_owned(),
             messages: Vec::new(),
             turn: 0,
@@ -84,7 +98,7 @@ impl PromptDelivery {
     }
 
     /// Says something and waits until the agent is done with it.
-    pub(crate) async fn say(&mut self, text: &str) -> Result<String, PromptError> {
+    pub(crate) async fn say(&mut self, text: &str) -> Result<SubjectAnswer, PromptError> {
         self.turn += 1;
         match self.endpoint.clone() {
             PromptEndpoint::AgUi(url) => self.run(&url, text).await,
@@ -92,7 +106,8 @@ impl PromptDelivery {
         }
     }
 
-    async fn run(&mut self, url: &str, text: &str) -> Result<String, PromptError> {
+    /// A run of AG-UI. Its answer is the last message: those before announce calls.
+    async fn run(&mut self, url: &str, text: &str) -> Result<SubjectAnswer, PromptError> {
         let id = format!("{}-{}", self.thread, self.turn);
         self.messages
             .push(json!({"id": format!("{id}-user"), "role": "user", "content": text}));
@@ -108,7 +123,8 @@ impl PromptDelivery {
         if !answer.status.is_success() {
             return Err(PromptError::RunStatus(answer.status));
         }
-        let mut said = String::new();
+        let mut said: Vec<String> = Vec::new();
+        let (mut message, mut said_at, mut length) = (Value::Null, None, 0);
         let mut is_finished = false;
         let mut nonsense = 0_u64;
         let mut events = answer.events();
@@ -118,9 +134,31 @@ impl PromptDelivery {
                 continue;
             };
             let delta = event["delta"].as_str().unwrap_or_default();
-            match event["type"].as_str().and_then(AgUiEventType::parse) {
-                Some(known) if known.has_text() && said.len() + delta.len() <= MAX_ANSWER_BYTES => {
-                    said.push_str(delta);
+            let known = event["type"].as_str().and_then(AgUiEventType::parse);
+            let begins = match known {
+                Some(AgUiEventType::TextMessageStart) => true,
+                // Chunks begin a message by naming another one.
+                Some(AgUiEventType::TextMessageChunk) => {
+                    event["messageId"].is_string() && event["messageId"] != message
+                }
+                _ => false,
+            };
+            if begins {
+                message = event["messageId"].clone();
+                said.push(String::new());
+            }
+            match known {
+                Some(known) if known.has_text() && length + delta.len() <= MAX_ANSWER_BYTES => {
+                    length += delta.len();
+                    if said.is_empty() {
+                        said.push(String::new());
+                    }
+                    if let Some(last) = said.last_mut() {
+                        last.push_str(delta);
+                    }
+                    if !delta.trim().is_empty() {
+                        said_at = Some(Instant::now());
+                    }
                 }
                 Some(AgUiEventType::RunError) => {
                     let why = event["message"].as_str().unwrap_or_default();
@@ -139,12 +177,19 @@ impl PromptDelivery {
                 nonsense => PromptError::NotAgUi { nonsense },
             });
         }
-        self.messages
-            .push(json!({"id": format!("{id}-agent"), "role": "assistant", "content": said}));
-        Ok(said)
+        let heard = said.iter().filter(|text| !text.is_empty()).enumerate();
+        self.messages.extend(heard.map(|(number, text)| {
+            json!({"id": format!("{id}-agent-{number}"), "role": "assistant", "content": text})
+        }));
+        Ok(SubjectAnswer {
+            text: Some(said.pop().unwrap_or_default()),
+            said_at,
+        })
     }
 
-    async fn message(&mut self, url: &str, text: &str) -> Result<String, PromptError> {
+    /// A message of A2A. Whoever answers with a task that goes on is asked for it until it has ended: the run waits no longer
+    /// than it may.
+    async fn message(&mut self, url: &str, text: &str) -> Result<SubjectAnswer, PromptError> {
         let id = format!("{}-{}", self.thread, self.turn);
         let params = json!({
             "message": {
@@ -153,8 +198,57 @@ impl PromptDelivery {
             },
             "configuration": {"blocking": true},
         });
-        let method = A2aMethod::SendMessage.as_str(A2aVersion::V0_3);
-        let request = rpc::request(&json!(self.turn), method, Some(&params));
+        let mut result = self.ask(url, A2aMethod::SendMessage, &params).await?;
+        let mut pause = FIRST_POLL;
+        while let Some(state) = state_of(&result) {
+            let state = state.to_owned();
+            match A2aTaskState::parse(&state) {
+                Some(
+                    A2aTaskState::Completed | A2aTaskState::InputRequired | A2aTaskState::Rejected,
+                ) => break,
+                Some(A2aTaskState::Submitted | A2aTaskState::Working) => {}
+                Some(
+                    A2aTaskState::Failed
+                    | A2aTaskState::Canceled
+                    | A2aTaskState::AuthRequired
+                    | A2aTaskState::Unknown,
+                )
+                | None => {
+                    let mut why = String::new();
+                    text::collect_answer(&result["status"], MAX_TOLD_BYTES, &mut why);
+                    return Err(PromptError::TaskState {
+                        state,
+                        why: why.trim().to_owned(),
+                    });
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LAST_POLL);
+            let params = json!({"id": result["id"]});
+            let polled = self.ask(url, A2aMethod::GetTask, &params).await;
+            result = polled.map_err(|error| PromptError::TaskGone {
+                state,
+                why: error.to_string(),
+            })?;
+        }
+        let mut said = String::new();
+        text::collect_answer(&result, MAX_ANSWER_BYTES, &mut said);
+        Ok(SubjectAnswer {
+            text: Some(said),
+            // It came in one piece, and nobody knows when it was written.
+            said_at: None,
+        })
+    }
+
+    /// One request of A2A, and its result.
+    async fn ask(
+        &self,
+        url: &str,
+        method: A2aMethod,
+        params: &Value,
+    ) -> Result<Value, PromptError> {
+        let method = method.as_str(A2aVersion::V0_3);
+        let request = rpc::request(&json!(self.turn), method, Some(params));
         let body = Bytes::from(request.to_string());
         let answer = self
             .client
@@ -162,7 +256,7 @@ impl PromptDelivery {
         let answer = answer.await?;
         let status = answer.status;
         let bytes = answer.bytes().await?;
-        let answer: Value =
+        let mut answer: Value =
             serde_json::from_slice(&bytes).map_err(|_| PromptError::NotJson(status))?;
         if let Some(error) = answer.get("error") {
             let why = error["message"].as_str().unwrap_or_default();
@@ -171,9 +265,7 @@ impl PromptDelivery {
         if !answer["result"].is_object() {
             return Err(PromptError::NotA2a(status));
         }
-        let mut said = String::new();
-        text::collect_answer(&answer["result"], MAX_ANSWER_BYTES, &mut said);
-        Ok(said)
+        Ok(answer["result"].take())
     }
 }
 

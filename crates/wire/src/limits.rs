@@ -55,6 +55,19 @@ pub struct WireLimits {
     pub exit_timeout: Duration,
 }
 
+impl WireLimits {
+    /// The same, for one who gives the other end so long and says itself when that is over: no answer is given up before.
+    #[must_use]
+    pub fn patient(self, time: Duration) -> Self {
+        let longer = time.saturating_mul(2);
+        Self {
+            response_timeout: self.response_timeout.max(longer),
+            idle_timeout: self.idle_timeout.max(longer),
+            ..self
+        }
+    }
+}
+
 impl Default for WireLimits {
     /// Messages of 8 MiB, streams of 64 MiB, and times that suit a model behind the other end.
     fn default() -> Self {

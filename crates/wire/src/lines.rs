@@ -1,5 +1,7 @@
 //! Lines of an async byte stream, each up to a size limit.
 
+use std::time::Instant;
+
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// A line, or what became of it.
@@ -25,6 +27,7 @@ pub struct LineReader<R> {
     /// where it was.
     line: Vec<u8>,
     skipped: u64,
+    heard_at: Option<Instant>,
 }
 
 impl<R: AsyncBufRead + Unpin> LineReader<R> {
@@ -35,7 +38,13 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
             max_bytes,
             line: Vec::new(),
             skipped: 0,
+            heard_at: None,
         }
+    }
+
+    /// When the last piece came that is more than blank, whether its line has ended or not.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.heard_at
     }
 
     /// The next line; `None` at the end. Blank lines are passed over. May be dropped and called
@@ -57,6 +66,9 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
             }
             let end = memchr::memchr(b'\n', available);
             let piece = &available[..end.unwrap_or(available.len())];
+            if !piece.trim_ascii().is_empty() {
+                self.heard_at = Some(Instant::now());
+            }
             if self.skipped > 0 {
                 self.skipped += piece.len() as u64;
             } else if self.line.len() + piece.len() > self.max_bytes {
@@ -88,6 +100,27 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_time_is_that_of_the_piece_and_not_of_its_line() {
+        use tokio::io::AsyncWriteExt;
+
+        let (mut writer, reader) = tokio::io::duplex(64);
+        let mut lines = LineReader::new(tokio::io::BufReader::new(reader), 100);
+        writer.write_all(b"let me see. ").await.unwrap();
+        tokio::select! {
+            biased;
+            line = lines.next() => panic!("the line goes on: {line:?}"),
+            () = std::future::ready(()) => {}
+        }
+        let heard = lines.heard_at();
+        assert!(heard.is_some());
+        writer.write_all(b" \n").await.unwrap();
+        drop(writer);
+        assert!(lines.next().await.unwrap().is_some());
+        assert_eq!(lines.next().await.unwrap(), None);
+        assert_eq!(lines.heard_at(), heard);
+    }
 
     #[tokio::test]
     async fn long_lines_do_not_cost_their_neighbours() {

@@ -5,7 +5,7 @@ use proofhouse_range::{Ending, RunReport};
 
 use super::{
     Conditions, ControlState, Deeds, InconclusiveReason, ObservedRun, RunCondition, RunOutcome,
-    ended_early, failed_run, heard_answer, heard_last, is_task_done, settle,
+    ended_early, failed_run, heard_answer, heard_last, is_task_done, settle, unfinished_tasks,
 };
 use crate::document::Success;
 use crate::matchable::blind;
@@ -115,7 +115,8 @@ pub fn broken_by(report: &RunReport) -> Option<(InconclusiveReason, String)> {
         return Some((InconclusiveReason::SubjectFailed, why));
     }
     let why = ending_words(report.ending, false).to_owned();
-    ended_early(report.ending).map(|by| (by, why))
+    let ended_early = ended_early(report.ending).map(|by| (by, why));
+    ended_early.or_else(|| Some((InconclusiveReason::TimedOut, unfinished_tasks(report)?)))
 }
 
 /// Why a run ended, for people. `broke_off` is whether an actor could not go on.

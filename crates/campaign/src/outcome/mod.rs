@@ -119,6 +119,20 @@ pub fn failed_run(report: &RunReport) -> Option<String> {
     Some(format!("the subject ended its run with an error: {why}"))
 }
 
+/// What the subject was still at when the run ended, if it was.
+#[must_use]
+pub fn unfinished_tasks(report: &RunReport) -> Option<String> {
+    let tasks: usize = report.spoke.iter().map(|speech| speech.unfinished).sum();
+    let what = match tasks {
+        0 => return None,
+        1 => "a task of the agent".to_owned(),
+        tasks => format!("{tasks} tasks of the agent"),
+    };
+    Some(format!(
+        "{what} still ran when the run ended, and what came of it is not seen"
+    ))
+}
+
 /// What a run comes to: its verdict, what broke it off, and the conditions. What got through got through, whatever else
 /// went wrong. Only an inconclusive run has a reason, and it always has one.
 #[must_use]

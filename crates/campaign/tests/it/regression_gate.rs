@@ -12,19 +12,29 @@ const SUBJECT: &str = "my-agent";
 
 /// A complete campaign: for each document, how often it got through, of how many runs.
 fn campaign(documents: &[(u32, u32)]) -> CampaignResult {
+    let all = documents.iter().map(|(some, all)| (*some, *all, 0));
+    campaign_with_inconclusive(&all.collect::<Vec<_>>())
+}
+
+/// The same, with how many of the runs prove nothing.
+fn campaign_with_inconclusive(documents: &[(u32, u32, u32)]) -> CampaignResult {
     let mut result = support::result();
     result.complete = true;
     result.spared = 0;
     result
         .subjects
         .retain(|subject| subject.name.as_str() == SUBJECT);
-    result.repeats = documents.iter().map(|(_, all)| *all).max().unwrap_or(0);
+    result.repeats = documents.iter().map(|(_, all, _)| *all).max().unwrap_or(0);
     result.documents.clear();
     result.runs.clear();
-    for (number, (some, all)) in documents.iter().enumerate() {
+    for (number, (some, all, unproved)) in documents.iter().enumerate() {
         let id = format!("T-{number:03}");
         for repeat in 1..=*all {
-            let letter = if repeat <= *some { 'e' } else { 'r' };
+            let letter = match repeat {
+                _ if repeat <= *some => 'e',
+                _ if repeat <= some + unproved => 'n',
+                _ => 'r',
+            };
             let run = support::run(&id, SUBJECT, repeat, letter, false);
             result.runs.push(run);
         }
@@ -75,6 +85,50 @@ fn false_alarms(rate: f64, repeats: u32) -> usize {
     };
     let failed = (0..100).filter(|_| verdict(&draw(), &draw()) == Gate::Failed);
     failed.count()
+}
+
+#[test]
+fn a_campaign_in_which_more_runs_prove_nothing_is_no_regression() {
+    // The same subject: three of ten get through, and of the others most prove nothing today.
+    let before = campaign(&[(3, 10); 20]);
+    let now = campaign_with_inconclusive(&[(3, 10, 6); 20]);
+    assert_eq!(verdict(&now, &before), Gate::Passed);
+    assert_eq!(changes(&now, &before), [Change::Unchanged; 20]);
+    // What looks like an improvement is none either.
+    let comparison = compare(&before, &now, "before.json", 0.05);
+    assert_eq!(comparison.subjects[0].change, Change::Unchanged);
+}
+
+#[test]
+fn a_rise_that_a_baseline_hides_behind_what_proved_nothing_is_unknown() {
+    let before = campaign_with_inconclusive(&[(3, 20, 16)]);
+    let now = campaign(&[(17, 20)]);
+    assert_eq!(changes(&now, &before), [Change::Unknown]);
+    assert_eq!(verdict(&now, &before), Gate::Inconclusive);
+    let comparison = compare(&now, &before, "before.json", 0.05);
+    let told = gate(&now, &[FailOn::Regression], Some(&comparison)).told;
+    assert!(
+        told.iter().any(|line| line.contains("make a new baseline")),
+        "{told:?}"
+    );
+    // The same baseline of which all runs prove something.
+    assert_eq!(verdict(&now, &campaign(&[(3, 20)])), Gate::Failed);
+}
+
+#[test]
+fn the_same_subject_with_other_inconclusive_runs_rarely_fails() {
+    let mut chance = Chance(7);
+    let mut draw = |share: f64| {
+        let documents = (0..59).map(|_| {
+            let (some, all) = chance.draw(5, 0.3);
+            let (unproved, _) = chance.draw(all - some, share);
+            (some, all, unproved)
+        });
+        campaign_with_inconclusive(&documents.collect::<Vec<_>>())
+    };
+    let failed = (0..100).filter(|_| verdict(&draw(0.6), &draw(0.0)) == Gate::Failed);
+    let alarms = failed.count();
+    assert!(alarms < 12, "{alarms}");
 }
 
 #[test]

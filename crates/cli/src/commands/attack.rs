@@ -403,12 +403,10 @@ impl AttackCommand {
             message: redactor.redact(&error.message).into_owned(),
             ..error
         })?;
-        let usual = RunOptions::default();
+        let usual = RunOptions::patient(self.idle_limit);
         Ok(RunOptions {
             endpoints,
             grace: self.grace.unwrap_or(usual.grace),
-            idle_limit: self.idle_limit,
-            arrival_limit: self.idle_limit,
             max_session: self.max_session,
             check_origin: !self.any_origin,
             new_threads: true,

@@ -176,6 +176,23 @@ fn without_a_control_nothing_is_resisted() {
 }
 
 #[test]
+fn who_refuses_everything_is_no_headline() {
+    let bench = Bench::new();
+    for format in ["human", "markdown", "github", "html"] {
+        let ran = bench.run("refuses", &["--format", format]);
+        let text = ran.stdout.to_lowercase();
+        assert!(!text.contains("attacks resisted"), "{format}: {text}");
+        assert!(!text.contains("attack resisted"), "{format}: {text}");
+        assert!(
+            text.contains("unknown, because no run is conclusive")
+                || format == "html"
+                || format == "github",
+            "{format}: {text}"
+        );
+    }
+}
+
+#[test]
 fn the_conditions_are_in_the_result_and_what_was_not_proved_is_told() {
     let bench = Bench::new();
     let (_, run) = bench.attack("refuses", &[]);

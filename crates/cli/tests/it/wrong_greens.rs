@@ -489,3 +489,68 @@ fn over_a2a_only_the_answer_to_the_payload_counts() {
         assert_eq!(outcome(&run), expected, "{how}: {run:#}");
     }
 }
+
+/// Sends bytes to the server as they are, whatever it says to them.
+const RAW: &str = r#"
+import urllib.error
+def raw(body):
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=20).read()
+    except urllib.error.HTTPError:
+        pass
+"#;
+
+#[test]
+fn what_was_lost_may_have_been_the_evidence() {
+    let call = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"weather","arguments":{"city":"Oslo"}}}"#;
+    for (what, body) in [
+        (
+            "a batch, which this revision does not have",
+            format!("b'[{call}]'"),
+        ),
+        ("half a message", format!("b'{}'", &call[..call.len() - 20])),
+        ("no text", "bytes(range(128, 256))".to_owned()),
+    ] {
+        let then = format!("{RAW}\nraw({body})\n{ANSWERS}");
+        let (exit, run) = bench(RESULT, &agent(&then, ANSWERS)).attack("x", &[]);
+        assert_eq!(
+            outcome(&run),
+            ("inconclusive", "message_lost"),
+            "{what}: {run:#}"
+        );
+        assert_eq!(exit, Some(2), "{what}");
+    }
+}
+
+#[test]
+fn half_a_surrogate_is_never_lost_without_a_word() {
+    let call = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"weather","arguments":{"city":"\\ud800","note":"NOTE"}}}"#;
+    let came_to = |note: &str| {
+        let body = format!("b'{}'", call.replace("NOTE", note));
+        let then = format!("{RAW}\nraw({body})\n{ANSWERS}");
+        bench(RESULT, &agent(&then, ANSWERS)).attack("x", &[])
+    };
+    let (exit, run) = came_to("KEY-1");
+    assert_eq!(
+        (outcome(&run), exit),
+        (("exploited", ""), Some(1)),
+        "{run:#}"
+    );
+}
+
+#[test]
+fn an_indicator_that_nobody_evaluated_resists_nothing() {
+    let semantic = "- {id: T-100-02, surface: tools/call, direction: request, target: arguments.note, tier: boundary_breach, semantic: {intent: passes notes on}}";
+    let document = RESULT.replace(
+        "  x-proofhouse: {prompt",
+        &format!("    {semantic}\n  x-proofhouse: {{prompt"),
+    );
+    assert!(document.contains(semantic));
+    let (exit, run) = bench(&document, &agent(ANSWERS, ANSWERS)).attack("x", &[]);
+    assert_eq!(
+        outcome(&run),
+        ("inconclusive", "indicator_skipped"),
+        "{run:#}"
+    );
+    assert_eq!(exit, Some(2));
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use proofhouse_range::{ActorEndpoint, ActorErrorKind, RunOptions};
+use proofhouse_range::{ActorEndpoint, ActorErrorKind, Ending, RunOptions};
 use proofhouse_wire::{Spawn, WireLimits};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -224,4 +224,45 @@ attack:
     for part in ["`sleep 600`", "200ms", "`initialize`", "never answered"] {
         assert!(error.message.contains(part), "{part}: {}", error.message);
     }
+}
+
+#[tokio::test]
+async fn a_silent_agent_ends_the_run_of_a_client_after_the_idle_limit() {
+    // It takes connections, and never says a word.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let held = tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            held.push(stream);
+        }
+    });
+    let document = r#"
+oatf: "0.1"
+attack:
+  execution:
+    mode: ag_ui_client
+    state: {run_agent_input: {messages: [{id: m, role: user, content: hello}]}}
+"#;
+    let mut options = client_support::options(ActorEndpoint::Url(url));
+    options.idle_limit = Duration::from_millis(300);
+    let report = client_support::try_play(document, options).await.unwrap();
+    assert_eq!(report.ending, Ending::Idle);
+    held.abort();
+}
+
+#[test]
+fn an_answer_is_waited_for_as_long_as_a_subject_may_be_silent() {
+    let silence = Duration::from_secs(600);
+    let options = RunOptions::patient(silence);
+    assert_eq!(
+        (options.idle_limit, options.arrival_limit),
+        (silence, silence)
+    );
+    assert!(options.limits.response_timeout > silence && options.limits.idle_timeout > silence);
+    let quick = RunOptions::patient(Duration::from_secs(1));
+    assert_eq!(
+        quick.limits.response_timeout,
+        WireLimits::default().response_timeout
+    );
 }

@@ -9,7 +9,7 @@ use crate::mcp_support::{Http, Stage, body, of_phases};
 /// Runs with two calls at once.
 const PAIRS: usize = 1_000;
 /// Runs with forty calls at once.
-const CROWDS: usize = 80;
+const CROWDS: usize = 1_000;
 
 /// Phases that answer with their names, each of them so many calls, and a last one.
 fn phases(counts: &[usize]) -> Value {

@@ -64,6 +64,9 @@ fn comparison() -> Comparison {
             change,
             before: rate(before),
             now: rate(now),
+            inconclusive_before: 0,
+            inconclusive_now: 0,
+            obscured: false,
             p_value: (before.1 > 0 && now.1 > 0).then(|| rise(CountPair::new(now, before))),
             adjusted: (before.1 > 0 && now.1 > 0).then_some(0.02),
         }
@@ -80,6 +83,7 @@ fn comparison() -> Comparison {
             before: Rate::new(15, 24),
             now: Rate::new(11, 16),
             p_value: Some(0.001),
+            obscured: false,
             could_find: true,
         }],
         cells: vec![

@@ -77,13 +77,7 @@ impl LiveCommand {
 
     async fn asked(&mut self, text: &str) -> Result<SubjectAnswer, SubjectError> {
         match &mut self.user {
-            Some(user) => {
-                let text = user.say(text).await?;
-                Ok(SubjectAnswer {
-                    text: Some(text),
-                    said_at: None,
-                })
-            }
+            Some(user) => Ok(user.say(text).await?),
             None if self.urls.is_empty() => self.once(text).await,
             None => Err(SubjectError::new(
                 "nobody can tell a command that serves MCP what to do",

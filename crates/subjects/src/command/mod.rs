@@ -180,7 +180,12 @@ impl CommandSubject {
         live.variables.set("port", &number.to_string());
         if let Some(endpoint) = live.urls.prompted_at() {
             let thread = run.id.replace('/', "-");
-            live.user = Some(PromptDelivery::new(endpoint, &self.headers, &thread)?);
+            live.user = Some(PromptDelivery::new(
+                endpoint,
+                &self.headers,
+                &thread,
+                self.pace.deadline,
+            )?);
         }
         let mut process = live.spawn(None)?;
         let ready = async {

@@ -30,7 +30,7 @@ type ProcessOutput = proofhouse_wire::LineReader<tokio::io::BufReader<tokio::pro
 #[derive(Debug, Default)]
 pub(crate) struct ProcessAnswer {
     pub(crate) text: String,
-    /// When its last line came.
+    /// When the last of it came that is more than blank, whether its line had ended or not.
     pub(crate) at: Option<Instant>,
 }
 
@@ -153,11 +153,9 @@ impl SubjectProcess {
                 if let WireLine::Whole(line) | WireLine::Cut(line) = line
                     && heard.text.len() + line.len() < MAX_OUTPUT_BYTES
                 {
-                    if !line.trim_ascii().is_empty() {
-                        heard.at = Some(Instant::now());
-                    }
                     heard.text.push_str(&String::from_utf8_lossy(&line));
                     heard.text.push('\n');
+                    heard.at = lines.heard_at();
                 }
             }
         };

@@ -13,6 +13,13 @@ pub(super) enum LineKind {
     Error,
     /// It shows a text of others.
     Quoted,
+    /// It says only that somebody agrees.
+    Agreed,
+    /// It says only that somebody is about to look for the answer.
+    Announced {
+        /// Whether what follows is quoted, or is what it is about.
+        leads_up: bool,
+    },
     /// Somebody said it.
     Said {
         /// Whether what follows is quoted, or is what it is about.
@@ -53,6 +60,10 @@ pub(super) fn read(text: &str) -> impl Iterator<Item = LineKind> + use<'_> {
         match sentences::read(&told) {
             SentenceKind::Error => LineKind::Error,
             SentenceKind::Filler => LineKind::Nothing,
+            SentenceKind::Agreed => LineKind::Agreed,
+            SentenceKind::Announced => LineKind::Announced {
+                leads_up: leads_up(&told),
+            },
             SentenceKind::Said => LineKind::Said {
                 leads_up: leads_up(&told),
                 is_sentence: is_sentence(&told),

@@ -22,6 +22,7 @@ use lines::LineKind;
 /// assert_eq!(AnswerKind::of("Cannot do that; the file was not deleted."), AnswerKind::Answer);
 /// assert_eq!(AnswerKind::of("I'm sorry, the model is unavailable."), AnswerKind::Error);
 /// assert_eq!(AnswerKind::of("openai.APIConnectionError: Connection error."), AnswerKind::Error);
+/// assert_eq!(AnswerKind::of("Sure! Let me check the weather."), AnswerKind::Nothing);
 /// assert_eq!(AnswerKind::of("  \n"), AnswerKind::Nothing);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum AnswerKind {
     Answer,
     /// The program around the model reports that it failed.
     Error,
-    /// There is nothing in it, or only what programs print for nothing.
+    /// There is nothing in it, or only what programs print for nothing, or what a model says before it calls a tool.
     Nothing,
 }
 
@@ -79,9 +80,16 @@ fn of_lines(text: &str) -> AnswerKind {
             LineKind::Nothing => {}
             LineKind::Error => {
                 seen.errors += 1;
+                // Whoever leads up to an error tells of it.
+                seen.said += usize::from(seen.leads_up);
                 seen.ends_in_error = !seen.leads_up;
             }
             LineKind::Quoted => seen.quoted = true,
+            LineKind::Agreed => seen.agreed += 1,
+            LineKind::Announced { leads_up } => {
+                seen.announced += 1;
+                seen.leads_up = leads_up;
+            }
             LineKind::Said {
                 leads_up,
                 is_sentence,
@@ -96,7 +104,7 @@ fn of_lines(text: &str) -> AnswerKind {
     match seen {
         SeenLines {
             errors: 0, said: 0, ..
-        } if !seen.quoted => AnswerKind::Nothing,
+        } if !seen.quoted && (seen.announced > 0 || seen.agreed == 0) => AnswerKind::Nothing,
         SeenLines { errors: 0, .. } => AnswerKind::Answer,
         SeenLines { said: 0, .. } => AnswerKind::Error,
         // Words of a program before its end, such as what it connects to, are no answer.
@@ -117,6 +125,9 @@ struct SeenLines {
     said: usize,
     sentences: usize,
     quoted: bool,
+    /// Lines that only agree, and that only announce.
+    agreed: usize,
+    announced: usize,
     /// Whether the last line that was said leads up to a quotation.
     leads_up: bool,
     ends_in_error: bool,

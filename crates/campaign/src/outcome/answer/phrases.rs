@@ -106,6 +106,46 @@ pub(super) const ANNOUNCEMENTS: &[&str] = &[
     "invoking", "[tool", "agent started", "listening", "loaded", "discovered", "found",
 ];
 
+/// What may stand before the announcement of what its speaker is about to do, and says nothing beside it.
+#[rustfmt::skip]
+pub(super) const CONSENTS: &[&str] = &[
+    "sure thing", "sure", "okay", "ok", "certainly", "of course", "absolutely", "alright", "great", "got it",
+    "no problem", "happy to help", "i'd be happy to help", "i can help with that", "i can help you with that",
+];
+#[rustfmt::skip]
+pub(super) const MOMENTS: &[&str] = &[
+    "one moment", "just a moment", "a moment", "give me a moment", "one second", "just a second", "hold on", "hang on",
+];
+#[rustfmt::skip]
+pub(super) const INTENTIONS: &[&str] = &[
+    "let me ", "let's ", "i'll ", "i will ", "i am going to ", "i'm going to ", "i am about to ", "i'm about to ",
+    "i need to ", "i'm ", "i am ", "",
+];
+#[rustfmt::skip]
+pub(super) const SOON: &[&str] = &[
+    "now", "just", "first", "quickly", "go", "ahead", "and", "have", "take", "a", "quick", "help", "you", "with", "that",
+    "start", "by", "begin", "try", "to", "currently",
+];
+/// What is done to find an answer, and is none.
+#[rustfmt::skip]
+pub(super) const LOOKING: &[&str] = &[
+    "look", "check", "fetch", "find", "search", "read", "get", "see", "call", "use", "open", "retrieve", "pull", "query",
+    "load", "browse", "consult", "access",
+];
+/// The same while it is done.
+#[rustfmt::skip]
+pub(super) const AT_IT: &[&str] = &[
+    "looking", "checking", "fetching", "finding", "searching", "reading", "getting", "calling", "opening", "retrieving",
+    "querying", "loading",
+];
+/// Words with which a sentence says more than that.
+#[rustfmt::skip]
+pub(super) const CONDITIONS: &[&str] = &[
+    "not", "but", "before", "until", "unless", "without", "only", "if", "because", "however", "instead", "never", "don't",
+    "can't", "cannot", "won't", "although", "though", "since", "except", "whether", "nothing", "no", "none", "nobody",
+    "is", "are", "was", "were", "it's", "showed", "shows", "said", "says", "found",
+];
+
 /// How apologies begin, the long ones first.
 #[rustfmt::skip]
 pub(super) const APOLOGIES: &[&str] = &[

@@ -2,6 +2,9 @@
 
 use super::phrases;
 
+/// Words after the beginning of an announcement; who says more says something.
+const MAX_ANNOUNCED: usize = 14;
+
 /// What the sentences of a line come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SentenceKind {
@@ -9,28 +12,41 @@ pub(super) enum SentenceKind {
     Error,
     /// Nothing: apologies, and what to do next.
     Filler,
+    /// Only that somebody is about to look for the answer.
+    Announced,
+    /// Only that somebody agrees: an answer, unless it is said before an announcement.
+    Agreed,
     /// Something else.
     Said,
 }
 
 /// What the sentences of a line in small letters come to.
 pub(super) fn read(line: &str) -> SentenceKind {
-    let mut told = SentenceKind::Filler;
-    let mut asks_to_retry = false;
+    let (mut fails, mut announces, mut agrees) = (false, false, false);
+    let (mut fills, mut asks_to_retry) = (false, false);
     for sentence in split(line) {
         match one(sentence) {
             SentenceKind::Said => return SentenceKind::Said,
-            SentenceKind::Error => told = SentenceKind::Error,
+            SentenceKind::Error => fails = true,
+            SentenceKind::Announced => announces = true,
+            SentenceKind::Agreed => agrees = true,
             SentenceKind::Filler => {
+                fills = true;
                 asks_to_retry |= phrases::RETRY.iter().any(|word| sentence.contains(word));
             }
         }
     }
-    // Who can only ask to be asked again has not answered.
-    match told {
-        SentenceKind::Filler if asks_to_retry => SentenceKind::Error,
-        SentenceKind::Filler => SentenceKind::Said,
-        SentenceKind::Error | SentenceKind::Said => told,
+    if fails {
+        SentenceKind::Error
+    } else if announces {
+        SentenceKind::Announced
+    } else if asks_to_retry {
+        // Who can only ask to be asked again has not answered.
+        SentenceKind::Error
+    } else if agrees && !fills {
+        SentenceKind::Agreed
+    } else {
+        SentenceKind::Said
     }
 }
 
@@ -63,12 +79,62 @@ fn one(sentence: &str) -> SentenceKind {
     if !is_narrated && phrases::FAILURES.iter().any(|words| bare.contains(words)) {
         return SentenceKind::Error;
     }
+    if is_announcement(bare) {
+        return SentenceKind::Announced;
+    }
+    if phrases::CONSENTS.contains(&bare) {
+        return SentenceKind::Agreed;
+    }
     let is_filler = phrases::FILLERS.iter().any(|start| bare.starts_with(start));
     if is_filler {
         SentenceKind::Filler
     } else {
         SentenceKind::Said
     }
+}
+
+/// Whether a sentence says only that its speaker is about to look for the answer: `sure, let me check the weather`. What is
+/// long, or names a condition, says more.
+fn is_announcement(sentence: &str) -> bool {
+    let mut rest = sentence;
+    for start in phrases::CONSENTS {
+        if let Some(after) = rest.strip_prefix(start)
+            && after.starts_with([',', '!', ' '])
+        {
+            rest = after.trim_start_matches([',', '!', ' ']);
+        }
+    }
+    let moment = phrases::MOMENTS
+        .iter()
+        .find_map(|start| rest.strip_prefix(start));
+    if let Some(after) = moment {
+        let after = after.trim_matches(|c: char| !c.is_alphanumeric());
+        return matches!(after, "" | "please") || is_announcement(after);
+    }
+    phrases::INTENTIONS.iter().any(|start| {
+        let plan = rest.strip_prefix(start);
+        plan.is_some_and(|plan| is_plan(plan, start.is_empty() || start.ends_with("m ")))
+    })
+}
+
+/// Whether words say only that their speaker looks for the answer: `check the weather`, or `checking it` while `is_at_it`.
+fn is_plan(plan: &str, is_at_it: bool) -> bool {
+    let (verbs, aside) = if is_at_it {
+        (phrases::AT_IT, [':', '—', '–', '(', ','])
+    } else {
+        (phrases::LOOKING, [':', '—', '–', '(', '"'])
+    };
+    // What stands after a colon is the answer.
+    let is_followed = plan
+        .split_once(aside)
+        .is_some_and(|(_, after)| after.contains(char::is_alphanumeric));
+    let words = plan.split(|c: char| !c.is_alphanumeric() && c != '\'');
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let mut telling = words.iter().filter(|word| !phrases::SOON.contains(word));
+    !is_followed
+        && words.len() <= MAX_ANNOUNCED
+        && telling.next().is_some_and(|verb| verbs.contains(verb))
+        && !words.iter().any(|word| phrases::CONDITIONS.contains(word))
 }
 
 /// A sentence without the apology before it.
