@@ -36,7 +36,7 @@ impl GuardSession {
             None => params,
         };
         let arguments = known.map_or(Value::Null, |known| arguments_of(known, &params));
-        let enforced = self.saw(&event, Some(Direction::Request), params.clone());
+        let enforced = self.saw_of_client(&event, Direction::Request, params.clone());
         let call = PendingCall {
             exchange: self.exchange,
             id,
@@ -90,7 +90,7 @@ impl GuardSession {
             _ => self.open.take(self.exchange, id),
         };
         let Some(mut call) = call else {
-            return self.unasked_response(id, outcome);
+            return self.unasked_response(id, outcome, value);
         };
         self.span = call.span.clone();
         let method = A2aMethod::parse(&call.method).map(|(method, _)| method);
@@ -137,13 +137,15 @@ impl GuardSession {
         &mut self,
         id: &Value,
         outcome: Result<Value, Value>,
+        value: &Value,
     ) -> OneMessage {
         // Answers to what could not be read have no id.
         if id.is_null()
             && let Err(error) = outcome
         {
-            self.saw(UNPARSED, Some(Direction::Response), error);
-            return OneMessage::Pass;
+            self.saw(UNPARSED, Some(Direction::Response), error.clone());
+            let call = PendingCall::unknown(self.exchange);
+            return self.judge_error(&call, error, value);
         }
         let message = "the server answered what the client did not ask";
         self.tell(self.finding(FindingCode::Unasked, GuardDecision::Block, message));

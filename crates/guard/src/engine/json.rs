@@ -46,6 +46,37 @@ pub(super) fn twin_of_mcp(message: &Value) -> Option<&str> {
     below("params", PARAMS).or_else(|| below("result", RESULT))
 }
 
+/// A copy of a text in which every half of a character, written as an escape of JSON, is a replacement character; nothing where
+/// there is none.
+pub(super) fn with_whole_characters(text: &[u8]) -> Option<Vec<u8>> {
+    let unit = |at: usize| -> Option<u16> {
+        let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        let digits = str::from_utf8(digits).ok()?;
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+    };
+    let (mut copy, mut copied, mut at) = (Vec::new(), 0, 0);
+    while let Some(found) = memchr::memchr(b'\\', text.get(at..)?) {
+        at += found;
+        at += match (unit(at), unit(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                copy.extend_from_slice(&text[copied..at]);
+                copy.extend_from_slice("\u{fffd}".as_bytes());
+                copied = at + 6;
+                6
+            }
+            // What is escaped is no backslash that begins another escape.
+            _ => 2,
+        };
+    }
+    if copied == 0 {
+        return None;
+    }
+    copy.extend_from_slice(&text[copied..]);
+    Some(copy)
+}
+
 fn twin<'v>(value: &'v Value, names: &[&str]) -> Option<&'v str> {
     let mut keys = value.as_object()?.keys();
     let is_twin = |key: &&String| {

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::engine::IdFinder;
+
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -84,90 +86,6 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
             bytes: before + line.len() as u64,
             id: finder.id(),
         }
-    }
-}
-
-/// Finds the id of a message that is too long to be held: the member `id` of the outermost object.
-#[derive(Debug, Default)]
-struct IdFinder {
-    depth: usize,
-    in_string: bool,
-    is_escaped: bool,
-    /// Whether a key of the outermost object comes next.
-    wants_key: bool,
-    key: Vec<u8>,
-    value: Option<Vec<u8>>,
-    is_done: bool,
-}
-
-/// No id is longer.
-const MAX_ID: usize = 256;
-
-impl IdFinder {
-    fn feed(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if self.is_done {
-                return;
-            }
-            self.step(*byte);
-        }
-    }
-
-    fn step(&mut self, byte: u8) {
-        let ends_value = !self.in_string && self.depth == 1 && matches!(byte, b',' | b'}');
-        if let Some(value) = &mut self.value {
-            if ends_value {
-                self.is_done = true;
-                return;
-            }
-            value.push(byte);
-            if value.len() > MAX_ID {
-                self.value = None;
-                self.is_done = true;
-                return;
-            }
-        }
-        if self.in_string {
-            if self.is_escaped {
-                self.is_escaped = false;
-            } else if byte == b'\\' {
-                self.is_escaped = true;
-            } else if byte == b'"' {
-                self.in_string = false;
-                return;
-            }
-            if self.depth == 1 && self.wants_key && self.key.len() < 8 {
-                self.key.push(byte);
-            }
-            return;
-        }
-        match byte {
-            b'"' => {
-                self.in_string = true;
-                if self.depth == 1 && self.wants_key {
-                    self.key.clear();
-                }
-            }
-            b'{' | b'[' => {
-                self.depth += 1;
-                self.wants_key = self.depth == 1 && byte == b'{';
-            }
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-            b',' if self.depth == 1 => self.wants_key = true,
-            b':' if self.depth == 1 && self.wants_key => {
-                self.wants_key = false;
-                if self.key == b"id" {
-                    self.value = Some(Vec::new());
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn id(&self) -> Option<Value> {
-        let value = self.value.as_ref().filter(|_| self.is_done)?;
-        let value: Value = serde_json::from_slice(value).ok()?;
-        (value.is_string() || value.is_number()).then_some(value)
     }
 }
 

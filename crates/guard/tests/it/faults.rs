@@ -217,7 +217,11 @@ async fn half_a_message_of_a_dying_server_does_not_pass() {
     let (bytes, _) = running.rest().await;
     let text = String::from_utf8(bytes).unwrap();
     let answer: Value = serde_json::from_str(text.trim_end()).unwrap();
-    assert_eq!(answer["error"]["code"], -32000, "{text}");
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(1), &json!(-32010)),
+        "{text}"
+    );
     assert_eq!(found.lock().unwrap()[0].code, FindingCode::Malformed);
 }
 
