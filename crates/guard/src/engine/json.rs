@@ -27,6 +27,34 @@ const RESULT: &[&str] = &[
     "task",
 ];
 
+/// The members of messages, tasks and events of A2A that decide what is judged, in both generations.
+const A2A: &[&str] = &[
+    "message",
+    "configuration",
+    "pushNotificationConfig",
+    "taskPushNotificationConfig",
+    "parts",
+    "text",
+    "data",
+    "file",
+    "raw",
+    "url",
+    "status",
+    "artifacts",
+    "artifact",
+    "history",
+    "task",
+    "statusUpdate",
+    "artifactUpdate",
+    "metadata",
+];
+
+/// How deep members of A2A are looked at; what is read is not nested deeper.
+const MAX_DEPTH: usize = 128;
+
+/// Members of A2A below which names are one's own.
+const OWN_NAMES: &[&str] = &["metadata", "data"];
+
 /// Reads JSON in which no key comes twice in one object.
 pub(super) fn read(text: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
@@ -44,6 +72,28 @@ pub(super) fn twin_of_rpc(message: &Value) -> Option<&str> {
 pub(super) fn twin_of_mcp(message: &Value) -> Option<&str> {
     let below = |member: &str, names| twin(message.get(member)?, names);
     below("params", PARAMS).or_else(|| below("result", RESULT))
+}
+
+/// The same for parameters and results of A2A.
+pub(super) fn twin_of_a2a(message: &Value) -> Option<&str> {
+    fn below(value: &Value, depth: usize) -> Option<&str> {
+        if depth == 0 {
+            return None;
+        }
+        match value {
+            Value::Array(items) => items.iter().find_map(|item| below(item, depth - 1)),
+            Value::Object(members) => twin(value, A2A).or_else(|| {
+                let mut members = members.iter();
+                members.find_map(|(key, item)| {
+                    let is_own = OWN_NAMES.contains(&key.as_str());
+                    (!is_own).then(|| below(item, depth - 1))?
+                })
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        }
+    }
+    let below = |member: &str| below(message.get(member)?, MAX_DEPTH);
+    below("params").or_else(|| below("result"))
 }
 
 /// A copy of a text in which every half of a character, written as an escape of JSON, is a replacement character; nothing where

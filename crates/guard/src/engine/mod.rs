@@ -40,7 +40,7 @@ pub(crate) use results::structured;
 pub use watch::{WatchError, Watcher};
 
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
-use crate::pins::{LockFile, LockFileError, PinKind, ServerPins};
+use crate::pins::{CardKind, LockFile, LockFileError, PinKind, ServerPins};
 use crate::policy::Policy;
 use crate::record::{GuardMetrics, GuardRecorder, SharedRecorder, spans};
 use crate::share::SharedFact;
@@ -180,12 +180,16 @@ enum OneMessage {
     Actions(Vec<GuardAction>),
 }
 
+/// Writes a card for clients of the guard, or says why it cannot.
+pub(crate) type CardRewriter = dyn Fn(Value) -> Result<Value, String> + Send;
+
 /// One session.
 pub struct GuardSession {
     setup: GuardSetup,
     protocol: GuardProtocol,
-    /// Whether the card of the agent that was seen last is not approved.
-    is_card_withheld: bool,
+    /// The cards of the agent that are not approved, as they were seen last.
+    withheld_cards: BTreeSet<CardKind>,
+    card_rewriter: Option<Box<CardRewriter>>,
     recorder: SharedRecorder,
     scan: Option<ScanSession<'static>>,
     taint: TaintTracker,
@@ -255,7 +259,8 @@ impl GuardSession {
             taint: TaintTracker::new(setup.policy.taint),
             setup,
             protocol: GuardProtocol::default(),
-            is_card_withheld: false,
+            withheld_cards: BTreeSet::new(),
+            card_rewriter: None,
             recorder,
             scan,
             history: GuardHistory::default(),
@@ -292,6 +297,13 @@ impl GuardSession {
         self
     }
 
+    /// The same with who puts the guard's addresses into a card that is in an answer.
+    #[must_use]
+    pub(crate) fn with_card_rewriter(mut self, rewriter: Box<CardRewriter>) -> Self {
+        self.card_rewriter = Some(rewriter);
+        self
+    }
+
     /// What the client and its server speak.
     #[must_use]
     pub fn protocol(&self) -> GuardProtocol {
@@ -321,6 +333,11 @@ impl GuardSession {
     /// An exchange ended. Answers that are due may come in another one.
     pub fn exchange_ended(&mut self, exchange: u64) {
         self.open.detach(exchange);
+    }
+
+    /// Whether a request of an exchange waits for its answer.
+    pub fn waits_in(&self, exchange: u64) -> bool {
+        self.open.has_exchange(exchange)
     }
 
     /// An exchange cannot be judged any more: every request of it gets an error.
@@ -386,7 +403,7 @@ impl GuardSession {
         }
         let twin = json::twin_of_rpc(message).or_else(|| match self.protocol {
             GuardProtocol::Mcp => json::twin_of_mcp(message),
-            GuardProtocol::A2a => None,
+            GuardProtocol::A2a => json::twin_of_a2a(message),
         });
         twin.map(|key| {
             let key = printable_line(key);
