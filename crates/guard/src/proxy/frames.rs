@@ -8,6 +8,9 @@ use crate::engine::IdFinder;
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
 
+/// How much is read before anybody wants it: more than a pipe holds, so that the end behind it is seen.
+const AHEAD: usize = 256 << 10;
+
 /// A line, or what became of it.
 #[derive(Debug, PartialEq)]
 pub(crate) enum GuardLine {
@@ -31,6 +34,7 @@ pub(crate) struct GuardLines<R> {
     /// What was looked through for a line feed.
     searched: usize,
     skipping: Option<(u64, IdFinder)>,
+    has_ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> GuardLines<R> {
@@ -41,6 +45,7 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
             buffer: Vec::new(),
             searched: 0,
             skipping: None,
+            has_ended: false,
         }
     }
 
@@ -62,8 +67,7 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
                 self.buffer = Vec::new();
                 self.searched = 0;
             }
-            self.buffer.reserve(CHUNK);
-            if self.inner.read_buf(&mut self.buffer).await? == 0 {
+            if !self.read_more().await? {
                 let line = std::mem::take(&mut self.buffer);
                 self.searched = 0;
                 return Ok(match (self.skipping.is_some(), line.is_empty()) {
@@ -73,6 +77,26 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
                 });
             }
         }
+    }
+
+    /// Reads on while nobody wants a line, and returns when the stream has ended. May be dropped without losing anything.
+    pub(crate) async fn ended(&mut self) {
+        while self.buffer.len() < AHEAD {
+            match self.read_more().await {
+                Ok(true) => {}
+                Ok(false) | Err(_) => return,
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Returns whether there was more.
+    async fn read_more(&mut self) -> std::io::Result<bool> {
+        if !self.has_ended {
+            self.buffer.reserve(CHUNK);
+            self.has_ended = self.inner.read_buf(&mut self.buffer).await? == 0;
+        }
+        Ok(!self.has_ended)
     }
 
     fn line(&mut self, line: Vec<u8>) -> GuardLine {
