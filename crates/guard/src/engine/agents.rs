@@ -8,13 +8,17 @@ use proofhouse_protocol::a2a::{
     self, A2aMethod, A2aShape, A2aVersion, translate_params, translate_result,
 };
 use proofhouse_protocol::rpc;
+use proofhouse_source::printable_line;
 use serde_json::{Map, Value};
 
 use super::answers::refusal;
 use super::open_calls::PendingCall;
+use super::results::{unjudged, with_id};
 use super::{GuardSession, OneMessage, listings, spans};
 use crate::finding::{FindingCode, GuardDecision};
-use crate::pins::{LockFile, LockFileError, canonical_card, changes_of_card, hidden_text};
+use crate::pins::{
+    CardKind, LockFile, LockFileError, canonical_card, changes_of_card, hidden_text,
+};
 use crate::taint::TaintLabel;
 
 /// How much of a stream is read together with what comes next: a value may be cut in two.
@@ -36,7 +40,7 @@ impl GuardSession {
             None => params,
         };
         let arguments = known.map_or(Value::Null, |known| arguments_of(known, &params));
-        let enforced = self.saw(&event, Some(Direction::Request), params.clone());
+        let enforced = self.saw_of_client(&event, Direction::Request, params.clone());
         let call = PendingCall {
             exchange: self.exchange,
             id,
@@ -55,7 +59,7 @@ impl GuardSession {
             let message = format!("the indicator {indicator} matches this message");
             return OneMessage::Answer(refusal(&call, &message));
         }
-        if self.is_card_withheld {
+        if !self.withheld_cards.is_empty() && known != Some(A2aMethod::GetExtendedCard) {
             let reason = "the card of this agent is not approved; run `proofhouse guard approve` to look at it";
             let finding = self.finding(FindingCode::WithheldCall, GuardDecision::Block, reason);
             self.tell(finding.about(call.method.as_str()));
@@ -90,7 +94,7 @@ impl GuardSession {
             _ => self.open.take(self.exchange, id),
         };
         let Some(mut call) = call else {
-            return self.unasked_response(id, outcome);
+            return self.unasked_response(id, outcome, value);
         };
         self.span = call.span.clone();
         let method = A2aMethod::parse(&call.method).map(|(method, _)| method);
@@ -115,8 +119,7 @@ impl GuardSession {
             self.saw(event, Some(Direction::Response), content.clone());
         }
         if method == Some(A2aMethod::GetExtendedCard) {
-            // The proxy looks at it, as at the card that everybody gets.
-            return OneMessage::Pass;
+            return self.judge_extended_card(&call, result, value);
         }
         let mut texts = contents_of(&content);
         if is_streamed(&call) {
@@ -137,50 +140,94 @@ impl GuardSession {
         &mut self,
         id: &Value,
         outcome: Result<Value, Value>,
+        value: &Value,
     ) -> OneMessage {
         // Answers to what could not be read have no id.
         if id.is_null()
             && let Err(error) = outcome
         {
-            self.saw(UNPARSED, Some(Direction::Response), error);
-            return OneMessage::Pass;
+            self.saw(UNPARSED, Some(Direction::Response), error.clone());
+            let call = PendingCall::unknown(self.exchange);
+            return self.judge_error(&call, error, value);
         }
         let message = "the server answered what the client did not ask";
         self.tell(self.finding(FindingCode::Unasked, GuardDecision::Block, message));
         OneMessage::Drop
     }
 
-    /// Judges the card of an agent, as the agent wrote it. Returns why it does not pass, if so.
+    /// The card for those who are known: as the one that everybody gets, in an answer.
+    fn judge_extended_card(
+        &mut self,
+        call: &PendingCall,
+        card: Value,
+        value: &Value,
+    ) -> OneMessage {
+        match self.judge_card(CardKind::Extended, &card) {
+            Ok(None) => {}
+            Ok(Some(reason)) => return OneMessage::Answer(refusal(call, &reason)),
+            Err(error) => return unjudged(call, &printable_line(&error.to_string())),
+        }
+        let Some(rewrite) = &self.card_rewriter else {
+            return OneMessage::Pass;
+        };
+        match rewrite(card) {
+            Ok(card) => {
+                let mut answer = with_id(value, call);
+                answer["result"] = card;
+                OneMessage::Replace(answer)
+            }
+            Err(problem) => {
+                self.refused(&problem);
+                OneMessage::Answer(refusal(call, &problem))
+            }
+        }
+    }
+
+    /// Judges a card of an agent, as the agent wrote it. Returns why it does not pass, if so.
     ///
     /// # Errors
     ///
     /// Returns an error when the lock cannot be used.
-    pub fn judge_card(&mut self, card: &Value) -> Result<Option<String>, LockFileError> {
-        self.saw(a2a::CARD_EVENT, Some(Direction::Response), card.clone());
+    pub fn judge_card(
+        &mut self,
+        kind: CardKind,
+        card: &Value,
+    ) -> Result<Option<String>, LockFileError> {
+        if kind == CardKind::Public {
+            self.saw(a2a::CARD_EVENT, Some(Direction::Response), card.clone());
+        }
         let decision = match self.setup.lock.clone() {
-            Some(file) => self.compare_card(&file, card)?,
+            Some(file) => self.compare_card(&file, kind, card)?,
             None => {
                 self.note_card(card);
                 GuardDecision::Allow
             }
         };
-        self.is_card_withheld = decision == GuardDecision::Block;
-        Ok(self.is_card_withheld.then(|| {
-            "the card of this agent is not approved; run `proofhouse guard approve` to look at it"
-                .to_owned()
+        let is_withheld = decision == GuardDecision::Block;
+        if is_withheld {
+            self.withheld_cards.insert(kind);
+        } else {
+            self.withheld_cards.remove(&kind);
+        }
+        Ok(is_withheld.then(|| {
+            format!(
+                "the {} of this agent is not approved; run `proofhouse guard approve` to look at it",
+                kind.noun()
+            )
         }))
     }
 
     fn compare_card(
         &mut self,
         file: &LockFile,
+        kind: CardKind,
         card: &Value,
     ) -> Result<GuardDecision, LockFileError> {
         let policy = self.setup.policy.pins.clone();
         let (server, now) = (self.setup.server.clone(), canonical_card(card));
         let lock = file.read()?;
         let pinned = lock.servers.get(&server);
-        let pinned = pinned.and_then(|pins| pins.agent_card.clone());
+        let pinned = pinned.and_then(|pins| pins.cards.get(&kind).cloned());
         let is_approved = pinned.as_ref() == Some(&now);
         if is_approved {
             return Ok(GuardDecision::Allow);
@@ -192,13 +239,17 @@ impl GuardSession {
                 Some(_) => policy.on_change,
                 None => GuardDecision::Block,
             };
-            if let Some(change) = changes_of_card(pinned.as_ref(), Some(&now)) {
+            if let Some(change) = changes_of_card(kind, pinned.as_ref(), Some(&now)) {
                 self.tell(self.pin_finding(&change, chosen));
             }
             (decision, offers) = (chosen, true);
         }
         if let Some((path, c)) = hidden_text(card) {
-            let message = format!("the card has the hidden character U+{:04X}", u32::from(c));
+            let message = format!(
+                "the {} has the hidden character U+{:04X}",
+                kind.noun(),
+                u32::from(c)
+            );
             let mut finding = self.finding(FindingCode::HiddenText, policy.on_hidden, message);
             finding.path = Some(path);
             self.tell(finding);
@@ -208,13 +259,13 @@ impl GuardSession {
         let set = |lock: &mut crate::pins::Lock| {
             let pins = lock.servers.entry(server).or_default();
             pins.origin = pins.origin.take().or(origin);
-            pins.agent_card = Some(now);
+            pins.cards.insert(kind, now);
         };
         if offers {
             file.pending().update(set)?;
         } else {
             file.update(set)?;
-            let message = format!("recorded the card in {}", file.path().display());
+            let message = format!("recorded the {} in {}", kind.noun(), file.path().display());
             self.tell(self.finding(FindingCode::PinRecorded, GuardDecision::Log, message));
         }
         Ok(decision)

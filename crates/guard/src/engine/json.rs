@@ -27,6 +27,34 @@ const RESULT: &[&str] = &[
     "task",
 ];
 
+/// The members of messages, tasks and events of A2A that decide what is judged, in both generations.
+const A2A: &[&str] = &[
+    "message",
+    "configuration",
+    "pushNotificationConfig",
+    "taskPushNotificationConfig",
+    "parts",
+    "text",
+    "data",
+    "file",
+    "raw",
+    "url",
+    "status",
+    "artifacts",
+    "artifact",
+    "history",
+    "task",
+    "statusUpdate",
+    "artifactUpdate",
+    "metadata",
+];
+
+/// How deep members of A2A are looked at; what is read is not nested deeper.
+const MAX_DEPTH: usize = 128;
+
+/// Members of A2A below which names are one's own.
+const OWN_NAMES: &[&str] = &["metadata", "data"];
+
 /// Reads JSON in which no key comes twice in one object.
 pub(super) fn read(text: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
@@ -44,6 +72,59 @@ pub(super) fn twin_of_rpc(message: &Value) -> Option<&str> {
 pub(super) fn twin_of_mcp(message: &Value) -> Option<&str> {
     let below = |member: &str, names| twin(message.get(member)?, names);
     below("params", PARAMS).or_else(|| below("result", RESULT))
+}
+
+/// The same for parameters and results of A2A.
+pub(super) fn twin_of_a2a(message: &Value) -> Option<&str> {
+    fn below(value: &Value, depth: usize) -> Option<&str> {
+        if depth == 0 {
+            return None;
+        }
+        match value {
+            Value::Array(items) => items.iter().find_map(|item| below(item, depth - 1)),
+            Value::Object(members) => twin(value, A2A).or_else(|| {
+                let mut members = members.iter();
+                members.find_map(|(key, item)| {
+                    let is_own = OWN_NAMES.contains(&key.as_str());
+                    (!is_own).then(|| below(item, depth - 1))?
+                })
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        }
+    }
+    let below = |member: &str| below(message.get(member)?, MAX_DEPTH);
+    below("params").or_else(|| below("result"))
+}
+
+/// A copy of a text in which every half of a character, written as an escape of JSON, is a replacement character; nothing where
+/// there is none.
+pub(super) fn with_whole_characters(text: &[u8]) -> Option<Vec<u8>> {
+    let unit = |at: usize| -> Option<u16> {
+        let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        let digits = str::from_utf8(digits).ok()?;
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+    };
+    let (mut copy, mut copied, mut at) = (Vec::new(), 0, 0);
+    while let Some(found) = memchr::memchr(b'\\', text.get(at..)?) {
+        at += found;
+        at += match (unit(at), unit(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                copy.extend_from_slice(&text[copied..at]);
+                copy.extend_from_slice("\u{fffd}".as_bytes());
+                copied = at + 6;
+                6
+            }
+            // What is escaped is no backslash that begins another escape.
+            _ => 2,
+        };
+    }
+    if copied == 0 {
+        return None;
+    }
+    copy.extend_from_slice(&text[copied..]);
+    Some(copy)
 }
 
 fn twin<'v>(value: &'v Value, names: &[&str]) -> Option<&'v str> {

@@ -26,6 +26,9 @@ const MAX_DESCRIBED: usize = 10_000;
 /// How many definitions of one kind a server may have.
 const MAX_ITEMS: usize = 10_000;
 
+/// How many bytes of texts are kept that may name tools that are listed later.
+const MAX_UNAPPROVED_BYTES: usize = 256 << 10;
+
 /// What was listed of a kind so far, page by page.
 #[derive(Debug, Default)]
 pub(super) struct PinnedListing {
@@ -63,13 +66,25 @@ impl GuardSession {
         mut result: Value,
         value: &Value,
     ) -> OneMessage {
-        let Some(Value::Array(items)) = result.get_mut(kind.key()).map(Value::take) else {
-            return OneMessage::Pass;
+        let items = match result.get_mut(kind.key()).map(Value::take) {
+            Some(Value::Array(items)) => items,
+            Some(_) => {
+                let reason = format!("`{}` of this list is no list", kind.key());
+                self.refused(&reason);
+                return unjudged(call, &reason);
+            }
+            // Nothing is listed, but something may be said.
+            None => {
+                let all = json!([result]);
+                return self.judge_content(call, result, Some(&all), value);
+            }
         };
         let items = items.as_slice();
         if kind == PinKind::Tool {
             self.note_annotations(items);
             self.note_texts(items);
+        } else {
+            self.note_texts_of(kind, items);
         }
         let file = self.setup.lock.clone();
         let lock = match file.as_ref().map(LockFile::read).transpose() {
@@ -302,14 +317,14 @@ impl GuardSession {
         result: &Value,
         value: &Value,
     ) -> OneMessage {
-        let Some(file) = self.setup.lock.clone() else {
-            return OneMessage::Pass;
+        let file = self.setup.lock.clone();
+        let now = match result.get("instructions") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
         };
-        let now = result
-            .get("instructions")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        match self.compare_instructions(&file, now) {
+        self.note_instructions(&now);
+        match self.compare_instructions(file.as_ref(), &now) {
             Ok(GuardDecision::Block) => {
                 let mut answer = with_id(value, call);
                 if let Some(result) = answer["result"].as_object_mut() {
@@ -324,21 +339,20 @@ impl GuardSession {
 
     fn compare_instructions(
         &mut self,
-        file: &LockFile,
+        file: Option<&LockFile>,
         now: &str,
     ) -> Result<GuardDecision, LockFileError> {
         let policy = self.setup.policy.pins.clone();
         let server = self.setup.server.clone();
-        let lock = file.read()?;
+        let lock = file.map(LockFile::read).transpose()?;
         let pinned = lock
-            .servers
-            .get(&server)
-            .and_then(|pins| pins.instructions.clone());
+            .and_then(|mut lock| lock.servers.remove(&server))
+            .and_then(|pins| pins.instructions);
         let (mut decision, mut offers) = (GuardDecision::Allow, false);
         let change = match &pinned {
             Some(before) => changes_of_text("instructions", before, now)
                 .map(|change| (change, policy.on_change)),
-            None if policy.records_first_use => None,
+            None if policy.records_first_use || file.is_none() => None,
             None => changes_of_text("instructions", "", now)
                 .map(|change| (change, GuardDecision::Block)),
         };
@@ -355,6 +369,9 @@ impl GuardSession {
             self.tell(self.finding(FindingCode::HiddenText, policy.on_hidden, message));
             (decision, offers) = (decision.max(policy.on_hidden), true);
         }
+        let Some(file) = file else {
+            return Ok(decision);
+        };
         let origin = self.setup.origin.clone();
         let set = |lock: &mut Lock| {
             let pins: &mut ServerPins = lock.servers.entry(server).or_default();
@@ -428,8 +445,7 @@ impl GuardSession {
             let Some(name) = PinKind::Tool.name_of(item) else {
                 continue;
             };
-            let approved = self.approved_tools.as_ref();
-            if approved.is_some_and(|approved| approved.contains(name)) {
+            if self.is_approved(PinKind::Tool, name) {
                 continue;
             }
             let texts = Value::Array(texts_of_definition(item));
@@ -442,13 +458,64 @@ impl GuardSession {
             if self.described.len() < MAX_DESCRIBED {
                 self.described.insert(name.to_owned());
             }
-            self.taint.remember(TaintLabel::Untrusted, &origin, &texts);
-            self.fact(|| SharedFact::Texts {
-                label: TaintLabel::Untrusted,
-                origin,
-                texts: texts_below(&texts),
-            });
+            self.follow_unapproved(origin, &texts);
         }
+        // These may have come before the tools that they name.
+        for (origin, texts) in &self.unapproved_texts {
+            self.mentions.read(origin, texts, None);
+        }
+    }
+
+    /// The same for prompts and templates.
+    fn note_texts_of(&mut self, kind: PinKind, items: &[Value]) {
+        for item in items {
+            let name = kind.name_of(item).unwrap_or_default();
+            if !self.is_approved(kind, name) {
+                let origin = format!("{}/{DEFINITION} {name}", self.setup.server);
+                self.note_unapproved(origin, Value::Array(texts_of_definition(item)));
+            }
+        }
+    }
+
+    /// The same for instructions.
+    fn note_instructions(&mut self, now: &str) {
+        let approved = self.approved.as_ref();
+        let approved = approved.and_then(|pins| pins.instructions.as_deref());
+        if approved != Some(now) {
+            let origin = format!("{}/{DEFINITION} the instructions", self.setup.server);
+            self.note_unapproved(origin, json!([now]));
+        }
+    }
+
+    fn note_unapproved(&mut self, origin: String, texts: Value) {
+        self.mentions.read(&origin, &texts, None);
+        // What is said again is known.
+        if self.unapproved_texts.get(&origin) == Some(&texts) {
+            return;
+        }
+        let bytes = |texts: &Value| texts_below(texts).iter().map(String::len).sum::<usize>();
+        let held: usize = self.unapproved_texts.values().map(bytes).sum();
+        if held + bytes(&texts) <= MAX_UNAPPROVED_BYTES && self.unapproved_texts.len() < MAX_ITEMS {
+            self.unapproved_texts.insert(origin.clone(), texts.clone());
+        }
+        self.follow_unapproved(origin, &texts);
+    }
+
+    fn follow_unapproved(&mut self, origin: String, texts: &Value) {
+        self.taint.remember(TaintLabel::Untrusted, &origin, texts);
+        self.fact(|| SharedFact::Texts {
+            label: TaintLabel::Untrusted,
+            origin,
+            texts: texts_below(texts),
+        });
+    }
+
+    /// Whether the lock had a definition when the session began.
+    fn is_approved(&self, kind: PinKind, name: &str) -> bool {
+        let approved = self.approved.as_ref();
+        approved
+            .and_then(|pins| pins.listed(kind))
+            .is_some_and(|listed| listed.contains_key(name))
     }
 
     fn note_annotations(&mut self, items: &[Value]) {
@@ -466,7 +533,12 @@ impl GuardSession {
 
 /// The tools that a lock has for a server, if it has a list of them.
 pub(super) fn tools_of(lock: &Lock, server: &str) -> Option<BTreeSet<String>> {
-    let tools = lock.servers.get(server)?.listed(PinKind::Tool)?;
+    tools_of_pins(lock.servers.get(server)?)
+}
+
+/// The tools among pins, if they have a list of them.
+pub(super) fn tools_of_pins(pins: &ServerPins) -> Option<BTreeSet<String>> {
+    let tools = pins.listed(PinKind::Tool)?;
     Some(tools.keys().cloned().collect())
 }
 

@@ -9,6 +9,7 @@ mod asks;
 mod calls;
 mod footprint;
 mod history;
+mod id_finder;
 mod json;
 mod listings;
 mod mentions;
@@ -33,12 +34,13 @@ use serde_json::Value;
 
 pub use answers::BLOCKED;
 pub use footprint::SessionFootprint;
+pub(crate) use id_finder::IdFinder;
 pub use results::TextPassage;
 pub(crate) use results::structured;
 pub use watch::{WatchError, Watcher};
 
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
-use crate::pins::{LockFile, LockFileError, PinKind};
+use crate::pins::{CardKind, LockFile, LockFileError, PinKind, ServerPins};
 use crate::policy::Policy;
 use crate::record::{GuardMetrics, GuardRecorder, SharedRecorder, spans};
 use crate::share::SharedFact;
@@ -178,12 +180,16 @@ enum OneMessage {
     Actions(Vec<GuardAction>),
 }
 
+/// Writes a card for clients of the guard, or says why it cannot.
+pub(crate) type CardRewriter = dyn Fn(Value) -> Result<Value, String> + Send;
+
 /// One session.
 pub struct GuardSession {
     setup: GuardSetup,
     protocol: GuardProtocol,
-    /// Whether the card of the agent that was seen last is not approved.
-    is_card_withheld: bool,
+    /// The cards of the agent that are not approved, as they were seen last.
+    withheld_cards: BTreeSet<CardKind>,
+    card_rewriter: Option<Box<CardRewriter>>,
     recorder: SharedRecorder,
     scan: Option<ScanSession<'static>>,
     taint: TaintTracker,
@@ -197,8 +203,10 @@ pub struct GuardSession {
     withheld: BTreeMap<PinKind, BTreeSet<String>>,
     /// The tools that the lock has for this server, if it has any list of them.
     pinned_tools: Option<BTreeSet<String>>,
-    /// Those that it had when the session began: somebody approved them, or an earlier session recorded them.
-    approved_tools: Option<BTreeSet<String>>,
+    /// What the lock had when the session began: somebody approved it, or an earlier session recorded it.
+    approved: Option<ServerPins>,
+    /// What the server says besides its tools and nobody approved, by its origin: it may name tools that are listed later.
+    unapproved_texts: BTreeMap<String, Value>,
     /// Tools whose definitions were compared with the lock, as they were listed last in this session.
     compared: BTreeSet<String>,
     /// Tools of the lock that were called before that.
@@ -237,10 +245,11 @@ impl GuardSession {
     /// Returns an error when the lock is there and cannot be used: the guard then guards nothing, and must not look as
     /// if it did.
     pub fn new(setup: GuardSetup, recorder: SharedRecorder) -> Result<Self, LockFileError> {
-        let pinned_tools = match &setup.lock {
-            Some(file) => listings::tools_of(&file.read()?, &setup.server),
+        let approved = match &setup.lock {
+            Some(file) => file.read()?.servers.remove(&setup.server),
             None => None,
         };
+        let pinned_tools = approved.as_ref().and_then(listings::tools_of_pins);
         let metrics = recorder.with(|recorder| recorder.metrics());
         if let Some(metrics) = &metrics {
             metrics.session();
@@ -250,7 +259,8 @@ impl GuardSession {
             taint: TaintTracker::new(setup.policy.taint),
             setup,
             protocol: GuardProtocol::default(),
-            is_card_withheld: false,
+            withheld_cards: BTreeSet::new(),
+            card_rewriter: None,
             recorder,
             scan,
             history: GuardHistory::default(),
@@ -259,7 +269,8 @@ impl GuardSession {
             listings: BTreeMap::new(),
             unfinished: BTreeSet::new(),
             withheld: BTreeMap::new(),
-            approved_tools: pinned_tools.clone(),
+            approved,
+            unapproved_texts: BTreeMap::new(),
             described: BTreeSet::new(),
             pinned_tools,
             compared: BTreeSet::new(),
@@ -283,6 +294,13 @@ impl GuardSession {
     #[must_use]
     pub fn of_protocol(mut self, protocol: GuardProtocol) -> Self {
         self.protocol = protocol;
+        self
+    }
+
+    /// The same with who puts the guard's addresses into a card that is in an answer.
+    #[must_use]
+    pub(crate) fn with_card_rewriter(mut self, rewriter: Box<CardRewriter>) -> Self {
+        self.card_rewriter = Some(rewriter);
         self
     }
 
@@ -317,6 +335,11 @@ impl GuardSession {
         self.open.detach(exchange);
     }
 
+    /// Whether a request of an exchange waits for its answer.
+    pub fn waits_in(&self, exchange: u64) -> bool {
+        self.open.has_exchange(exchange)
+    }
+
     /// An exchange cannot be judged any more: every request of it gets an error.
     pub fn exchange_failed(&mut self, exchange: u64, why: &str) -> Vec<GuardAction> {
         let waiting = self.open.take_exchange(exchange);
@@ -349,7 +372,11 @@ impl GuardSession {
     fn judge_line(&mut self, from: MessageFrom, line: &[u8]) -> Passage {
         let value = match json::read(line) {
             Ok(value) => value,
-            Err(error) => return self.malformed(from, line, &error.to_string()),
+            Err(error) => match json::with_whole_characters(line) {
+                // Half a character is no reason to lose the message: a copy is judged, and the message passes as it is.
+                Some(copy) => return self.judge_line(from, &copy),
+                None => return self.malformed(from, line, &error.to_string()),
+            },
         };
         if let Value::Array(items) = value {
             return self.batch(from, items, line);
@@ -369,9 +396,14 @@ impl GuardSession {
 
     /// Why a message could be read in another way, if so.
     fn ambiguity(&self, message: &Value) -> Option<String> {
+        let has = |key| message.get(key).is_some();
+        // Some readers look for an answer first.
+        if has("method") && (has("result") || has("error")) {
+            return Some("it is a request and an answer at once".to_owned());
+        }
         let twin = json::twin_of_rpc(message).or_else(|| match self.protocol {
             GuardProtocol::Mcp => json::twin_of_mcp(message),
-            GuardProtocol::A2a => None,
+            GuardProtocol::A2a => json::twin_of_a2a(message),
         });
         twin.map(|key| {
             let key = printable_line(key);
@@ -382,10 +414,7 @@ impl GuardSession {
     /// What becomes of a line that another reader could take for several.
     pub fn not_one_line(&mut self, from: MessageFrom, line: &[u8]) -> Vec<GuardAction> {
         let reason = "it has a carriage return that does not end it";
-        match self.malformed(from, line, reason) {
-            Passage::Pass => Vec::new(),
-            Passage::Instead(actions) => actions,
-        }
+        self.unreadable(from, line, &[IdFinder::in_text(line)], reason)
     }
 
     /// What becomes of a line that is longer than what is judged; `id` is the one it carries, where that could be told.
@@ -440,7 +469,10 @@ impl GuardSession {
 
     fn batch(&mut self, from: MessageFrom, items: Vec<Value>, line: &[u8]) -> Passage {
         if items.is_empty() || items.len() > answers::MAX_BATCH {
-            return self.malformed(from, line, "a batch is empty or too large");
+            let ids: Vec<Option<Value>> =
+                items.iter().map(|item| item.get("id").cloned()).collect();
+            let reason = "a batch is empty or too large";
+            return Passage::Instead(self.unreadable(from, line, &ids, reason));
         }
         let (mut passing, mut answers, mut is_same) = (Vec::new(), Vec::new(), true);
         for item in items {
@@ -450,10 +482,11 @@ impl GuardSession {
             };
             let one = match read {
                 Ok(message) => self.one(from, message, &item),
-                Err(reason) => match self.malformed(from, item.to_string().as_bytes(), &reason) {
-                    Passage::Pass => OneMessage::Drop,
-                    Passage::Instead(actions) => OneMessage::Actions(actions),
-                },
+                Err(reason) => {
+                    let text = item.to_string();
+                    let id = item.get("id").cloned();
+                    OneMessage::Actions(self.unreadable(from, text.as_bytes(), &[id], &reason))
+                }
             };
             match one {
                 OneMessage::Pass => {
@@ -538,12 +571,12 @@ impl GuardSession {
                 if method == McpNotification::Cancelled.as_str() {
                     self.cancelled(params.get("requestId").unwrap_or(&Value::Null));
                 }
-                self.saw(
-                    &method,
-                    Some(Direction::Request),
-                    content_of_params(Some(&params)),
-                );
-                OneMessage::Pass
+                let content = content_of_params(Some(&params));
+                match self.saw_of_client(&method, Direction::Request, content) {
+                    // Nobody waits for an answer.
+                    Some(_) => OneMessage::Drop,
+                    None => OneMessage::Pass,
+                }
             }
             (MessageFrom::Server, RpcMessage::Response { id, outcome }) => {
                 self.server_response(&id, outcome, value)
@@ -557,6 +590,8 @@ impl GuardSession {
                     Some(Direction::Request),
                     content_of_params(Some(&params)),
                 );
+                let said = said_by(&method, &params);
+                self.follow(&method, &method, &said);
                 OneMessage::Pass
             }
         }
@@ -604,7 +639,7 @@ impl GuardSession {
     ) -> OneMessage {
         self.span = spans::of_request(&self.setup.server, &method, &params);
         let content = content_of_params(Some(&params));
-        let enforced = self.saw(&method, Some(Direction::Request), content);
+        let enforced = self.saw_of_client(&method, Direction::Request, content);
         let is_modern = era_of(&method, &params, None) == McpEra::Modern;
         if method == McpMethod::Initialize.as_str() {
             self.can_ask = params
@@ -654,12 +689,14 @@ impl GuardSession {
         }
         let method = self.asked_by_server.remove(&open_calls::key(id));
         let content = outcome.unwrap_or_else(|error| error);
-        self.saw(
-            method.as_deref().unwrap_or(UNPARSED),
-            Some(Direction::Response),
-            content,
-        );
-        OneMessage::Pass
+        let method = method.as_deref().unwrap_or(UNPARSED);
+        match self.saw_of_client(method, Direction::Response, content) {
+            Some(indicator) => {
+                let message = format!("the indicator {indicator} matches this answer");
+                OneMessage::Replace(rpc::error(id, answers::BLOCKED, &message, None))
+            }
+            None => OneMessage::Pass,
+        }
     }
 
     fn server_request(&mut self, id: &Value, method: &str, params: &Value) -> OneMessage {
@@ -692,7 +729,7 @@ impl GuardSession {
         value: &Value,
     ) -> OneMessage {
         let Some(call) = self.open.take(self.exchange, id) else {
-            return self.unasked_response(id, outcome);
+            return self.unasked_response(id, outcome, value);
         };
         self.span = call.span.clone();
         let content = match &outcome {
@@ -708,25 +745,74 @@ impl GuardSession {
 
     /// A line that is no message. It is not passed on: what we cannot read, we cannot judge.
     fn malformed(&mut self, from: MessageFrom, line: &[u8], reason: &str) -> Passage {
+        let id = IdFinder::in_text(line);
+        Passage::Instead(self.unreadable(from, line, &[id], reason))
+    }
+
+    /// The same for a text with these ids. Whoever waits for its answer gets an error.
+    fn unreadable(
+        &mut self,
+        from: MessageFrom,
+        line: &[u8],
+        ids: &[Option<Value>],
+        reason: &str,
+    ) -> Vec<GuardAction> {
         let (who, direction) = match from {
             MessageFrom::Client => ("client", Direction::Request),
             MessageFrom::Server => ("server", Direction::Response),
         };
         self.saw(UNPARSED, Some(direction), beginning_of(line));
         let message = format!("the {who} sent what is no message, so it did not pass: {reason}");
-        self.tell(self.finding(FindingCode::Malformed, GuardDecision::Block, message));
-        Passage::Instead(match from {
+        self.tell(self.finding(
+            FindingCode::Malformed,
+            GuardDecision::Block,
+            message.as_str(),
+        ));
+        match from {
             MessageFrom::Client => {
-                let answer = rpc::error(&Value::Null, rpc::PARSE_ERROR, reason, None);
+                // An id of another request would end that one, and an answer has none of its own.
+                let is_request = memchr::memmem::find(line, b"\"method\"").is_some();
+                let id = match ids {
+                    [Some(id)] if is_request && self.open.peek(self.exchange, id).is_none() => {
+                        Some(id.clone()).filter(|id| id.is_string() || id.is_number())
+                    }
+                    _ => None,
+                };
+                let id = id.unwrap_or_default();
+                let answer = rpc::error(&id, rpc::PARSE_ERROR, reason, None);
                 vec![GuardAction::ToClient(rpc::to_text(&answer))]
             }
-            MessageFrom::Server => Vec::new(),
-        })
+            MessageFrom::Server => {
+                let mut errors = Vec::new();
+                for id in ids.iter().flatten() {
+                    if let Some(call) = self.open.take(self.exchange, id) {
+                        let answer = rpc::error(&call.id, answers::BLOCKED, &message, None);
+                        errors.push(GuardAction::ToClient(rpc::to_text(&answer)));
+                    }
+                }
+                errors
+            }
+        }
     }
 
-    /// Writes a message into the trace and lets the indicators look at it. Returns the one that may block it.
-    fn saw(
+    /// Writes a message into the trace and lets the indicators look at it.
+    fn saw(&mut self, operation: &str, direction: Option<Direction>, content: Value) {
+        self.saw_from(MessageFrom::Server, operation, direction, content);
+    }
+
+    /// The same for a message of the client. Returns the indicator that may block it, if one matches.
+    fn saw_of_client(
         &mut self,
+        operation: &str,
+        direction: Direction,
+        content: Value,
+    ) -> Option<String> {
+        self.saw_from(MessageFrom::Client, operation, Some(direction), content)
+    }
+
+    fn saw_from(
+        &mut self,
+        from: MessageFrom,
         operation: &str,
         direction: Option<Direction>,
         content: Value,
@@ -747,7 +833,7 @@ impl GuardSession {
             return None;
         };
         let found = scan.feed_and_tell(&message);
-        let told = watcher.tell(&found, direction, &self.setup.server);
+        let told = watcher.tell(&found, from, &self.setup.server);
         let mut enforced = None;
         for finding in told {
             if finding.decision == GuardDecision::Block {
@@ -772,6 +858,14 @@ impl GuardSession {
         spans::of_finding(&self.span, &finding);
         self.recorder.with(|recorder| recorder.finding(&finding));
     }
+}
+
+/// What a notification of the server tells: figures and tokens of progress are no words of anybody.
+fn said_by(method: &str, params: &Value) -> Value {
+    if method == McpNotification::Progress.as_str() {
+        return params.get("message").cloned().unwrap_or_default();
+    }
+    params.clone()
 }
 
 /// As much as is written down of what is no message.

@@ -121,6 +121,12 @@ impl OpenCalls {
         }
     }
 
+    /// Whether there are any of one exchange.
+    pub(super) fn has_exchange(&self, exchange: u64) -> bool {
+        let range = (exchange, String::new())..(exchange.saturating_add(1), String::new());
+        self.open.range(range).next().is_some()
+    }
+
     /// Those of one exchange.
     pub(super) fn of_exchange(&self, exchange: u64) -> Vec<PendingCall> {
         let range = (exchange, String::new())..(exchange.saturating_add(1), String::new());

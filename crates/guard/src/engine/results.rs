@@ -63,7 +63,10 @@ impl GuardSession {
                 let begun = self.tasks.begun_with(call);
                 self.judge_content(begun.as_ref().unwrap_or(call), result, None, value)
             }
-            _ => OneMessage::Pass,
+            _ => {
+                let all = json!([result]);
+                self.judge_content(call, result, Some(&all), value)
+            }
         }
     }
 

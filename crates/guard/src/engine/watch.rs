@@ -16,6 +16,7 @@ use proofhouse_oatf::{Direction, Document, Indicator, Protocol, ReadLimits, Tier
 use proofhouse_wire::files::{CollectError, DOCUMENTS, FileInput, Unreadable, collect};
 use serde_json::Value;
 
+use super::MessageFrom;
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
 use crate::pack;
 use crate::policy::{EnforcedIndicator, IndicatorPolicy};
@@ -163,10 +164,10 @@ impl Watcher {
     pub(super) fn tell(
         &self,
         found: &[ScanFinding],
-        direction: Option<Direction>,
+        from: MessageFrom,
         server: &str,
     ) -> Vec<GuardFinding> {
-        let from_client = direction == Some(Direction::Request);
+        let from_client = from == MessageFrom::Client;
         found
             .iter()
             .map(|one| {

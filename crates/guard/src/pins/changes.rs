@@ -6,7 +6,7 @@ use std::fmt;
 use proofhouse_source::printable;
 use serde_json::Value;
 
-use super::{PinKind, ServerPins};
+use super::{CardKind, PinKind, ServerPins};
 use crate::finding::FindingCode;
 
 /// How many differences of one definition are told.
@@ -76,8 +76,12 @@ pub fn changes_of_item(
 
 /// What differs between two cards of an agent.
 #[must_use]
-pub fn changes_of_card(pinned: Option<&Value>, now: Option<&Value>) -> Option<PinChange> {
-    change("agent card", "", pinned, now)
+pub fn changes_of_card(
+    kind: CardKind,
+    pinned: Option<&Value>,
+    now: Option<&Value>,
+) -> Option<PinChange> {
+    change(kind.noun(), "", pinned, now)
 }
 
 /// What differs between two instructions.
@@ -120,8 +124,8 @@ pub fn changes_of_server(pinned: &ServerPins, now: &ServerPins) -> Vec<PinChange
     if let (Some(before), Some(after)) = (&pinned.instructions, &now.instructions) {
         found.extend(changes_of_text("instructions", before, after));
     }
-    if let (Some(before), Some(after)) = (&pinned.agent_card, &now.agent_card) {
-        found.extend(change("agent card", "", Some(before), Some(after)));
+    for (kind, after) in &now.cards {
+        found.extend(changes_of_card(*kind, pinned.cards.get(kind), Some(after)));
     }
     for kind in PinKind::ALL {
         if let (Some(before), Some(after)) = (pinned.listed(*kind), now.listed(*kind)) {

@@ -10,7 +10,7 @@ use proofhouse_source::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{PinKind, ServerPins};
+use super::{CardKind, PinKind, ServerPins};
 
 /// What the file is called.
 pub const FILE: &str = "proofhouse.lock";
@@ -82,7 +82,12 @@ static SERVER: TypeSpec = TypeSpec {
             Kind::Text,
             "Its instructions; empty if it gave none.",
         ),
-        FieldSpec::optional("agentCard", Kind::Any, "The card of an agent."),
+        FieldSpec::optional(CardKind::Public.key(), Kind::Any, "The card of an agent."),
+        FieldSpec::optional(
+            CardKind::Extended.key(),
+            Kind::Any,
+            "The card of an agent for those who are known.",
+        ),
         FieldSpec::optional("tools", Kind::Object, "Its tools by name."),
         FieldSpec::optional("prompts", Kind::Object, "Its prompts by name."),
         FieldSpec::optional(
@@ -152,8 +157,8 @@ fn server_value(pins: &ServerPins) -> Value {
             server.insert(key.to_owned(), Value::from(text.as_str()));
         }
     }
-    if let Some(card) = &pins.agent_card {
-        server.insert("agentCard".to_owned(), card.clone());
+    for (kind, card) in &pins.cards {
+        server.insert(kind.key().to_owned(), card.clone());
     }
     for kind in PinKind::ALL {
         if let Some(items) = pins.listed(*kind) {
@@ -212,7 +217,11 @@ impl<'s> LockReader<'s> {
         let mut fields = self.fields(node, &SERVER)?;
         let origin = fields.text("origin");
         let instructions = fields.text("instructions");
-        let agent_card = fields.read("agentCard", |reader, node| Some(reader.value(node)));
+        let mut cards = BTreeMap::new();
+        for kind in CardKind::ALL {
+            let card = fields.read(kind.key(), |reader, node| Some(reader.value(node)));
+            cards.extend(card.map(|card| (*kind, card)));
+        }
         let mut items = BTreeMap::new();
         for kind in PinKind::ALL {
             let read = fields.read(kind.key(), |reader, node| {
@@ -228,7 +237,7 @@ impl<'s> LockReader<'s> {
         Some(ServerPins {
             origin,
             instructions,
-            agent_card,
+            cards,
             items,
         })
     }

@@ -84,6 +84,38 @@ impl PinKind {
     }
 }
 
+/// A card of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CardKind {
+    /// The one that everybody gets.
+    Public,
+    /// The one for those who are known.
+    Extended,
+}
+
+impl CardKind {
+    /// Both.
+    pub const ALL: &'static [Self] = &[Self::Public, Self::Extended];
+
+    /// Its key in the lock.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Public => "agentCard",
+            Self::Extended => "extendedAgentCard",
+        }
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Public => "agent card",
+            Self::Extended => "extended agent card",
+        }
+    }
+}
+
 /// What one server was approved with. What it was never asked for is `None`, and is recorded when it comes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerPins {
@@ -91,8 +123,8 @@ pub struct ServerPins {
     pub origin: Option<String>,
     /// Its instructions; empty for a server that gave none.
     pub instructions: Option<String>,
-    /// Its card, if it is an agent.
-    pub agent_card: Option<Value>,
+    /// Its cards, if it is an agent.
+    pub cards: BTreeMap<CardKind, Value>,
     /// Definitions by name, in canonical form.
     pub items: BTreeMap<PinKind, BTreeMap<String, Value>>,
 }

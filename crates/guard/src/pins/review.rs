@@ -111,7 +111,7 @@ pub fn approve(file: &LockFile, reviewed: &Lock, only: Option<&str>) -> Result<(
             let pins = lock.servers.entry(server.clone()).or_default();
             pins.origin = offered.origin.clone().or(pins.origin.take());
             pins.instructions = offered.instructions.clone().or(pins.instructions.take());
-            pins.agent_card = offered.agent_card.clone().or(pins.agent_card.take());
+            pins.cards.extend(offered.cards.clone());
             for (kind, items) in &offered.items {
                 pins.items.insert(*kind, items.clone());
             }

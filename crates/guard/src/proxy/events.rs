@@ -9,6 +9,42 @@ pub(super) struct RawEvent {
     pub(super) event: Option<SseEvent>,
 }
 
+/// Ends of lines for readers who split at more than the specification has; in JSON they stand only in texts.
+const ENDS_FOR_SOME: [char; 8] = [
+    '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}',
+];
+
+impl RawEvent {
+    /// What reads alike for everybody: the bytes as they are, or else the event written anew without what some readers take for
+    /// other lines. Nothing where nothing is left.
+    pub(super) fn unequivocal(self) -> Option<Self> {
+        if !self.is_equivocal() {
+            return Some(self);
+        }
+        let mut event = self.event?;
+        let is_plain = |text: &String| !text.contains(ENDS_FOR_SOME);
+        event.id = event.id.filter(is_plain);
+        if event.data.is_empty() && event.id.is_none() && event.retry.is_none() {
+            return None;
+        }
+        // Only one of no name has data that passes.
+        event.event = event.event.filter(is_plain);
+        Some(Self {
+            bytes: event.encode().into_bytes(),
+            event: Some(event),
+        })
+    }
+
+    fn is_equivocal(&self) -> bool {
+        let Ok(text) = str::from_utf8(&self.bytes) else {
+            // Who reads another encoding reads other lines.
+            return true;
+        };
+        let mut lines = text.split(['\r', '\n']);
+        lines.any(|line| !line.starts_with("data:") && line.contains(ENDS_FOR_SOME))
+    }
+}
+
 /// Cuts a stream into events.
 #[derive(Debug)]
 pub(super) struct RawEvents {

@@ -3,8 +3,13 @@
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::engine::IdFinder;
+
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
+
+/// How much is read before anybody wants it: more than a pipe holds, so that the end behind it is seen.
+const AHEAD: usize = 256 << 10;
 
 /// A line, or what became of it.
 #[derive(Debug, PartialEq)]
@@ -29,6 +34,7 @@ pub(crate) struct GuardLines<R> {
     /// What was looked through for a line feed.
     searched: usize,
     skipping: Option<(u64, IdFinder)>,
+    has_ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> GuardLines<R> {
@@ -39,6 +45,7 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
             buffer: Vec::new(),
             searched: 0,
             skipping: None,
+            has_ended: false,
         }
     }
 
@@ -60,8 +67,7 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
                 self.buffer = Vec::new();
                 self.searched = 0;
             }
-            self.buffer.reserve(CHUNK);
-            if self.inner.read_buf(&mut self.buffer).await? == 0 {
+            if !self.read_more().await? {
                 let line = std::mem::take(&mut self.buffer);
                 self.searched = 0;
                 return Ok(match (self.skipping.is_some(), line.is_empty()) {
@@ -71,6 +77,26 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
                 });
             }
         }
+    }
+
+    /// Reads on while nobody wants a line, and returns when the stream has ended. May be dropped without losing anything.
+    pub(crate) async fn ended(&mut self) {
+        while self.buffer.len() < AHEAD {
+            match self.read_more().await {
+                Ok(true) => {}
+                Ok(false) | Err(_) => return,
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Returns whether there was more.
+    async fn read_more(&mut self) -> std::io::Result<bool> {
+        if !self.has_ended {
+            self.buffer.reserve(CHUNK);
+            self.has_ended = self.inner.read_buf(&mut self.buffer).await? == 0;
+        }
+        Ok(!self.has_ended)
     }
 
     fn line(&mut self, line: Vec<u8>) -> GuardLine {
@@ -84,90 +110,6 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
             bytes: before + line.len() as u64,
             id: finder.id(),
         }
-    }
-}
-
-/// Finds the id of a message that is too long to be held: the member `id` of the outermost object.
-#[derive(Debug, Default)]
-struct IdFinder {
-    depth: usize,
-    in_string: bool,
-    is_escaped: bool,
-    /// Whether a key of the outermost object comes next.
-    wants_key: bool,
-    key: Vec<u8>,
-    value: Option<Vec<u8>>,
-    is_done: bool,
-}
-
-/// No id is longer.
-const MAX_ID: usize = 256;
-
-impl IdFinder {
-    fn feed(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if self.is_done {
-                return;
-            }
-            self.step(*byte);
-        }
-    }
-
-    fn step(&mut self, byte: u8) {
-        let ends_value = !self.in_string && self.depth == 1 && matches!(byte, b',' | b'}');
-        if let Some(value) = &mut self.value {
-            if ends_value {
-                self.is_done = true;
-                return;
-            }
-            value.push(byte);
-            if value.len() > MAX_ID {
-                self.value = None;
-                self.is_done = true;
-                return;
-            }
-        }
-        if self.in_string {
-            if self.is_escaped {
-                self.is_escaped = false;
-            } else if byte == b'\\' {
-                self.is_escaped = true;
-            } else if byte == b'"' {
-                self.in_string = false;
-                return;
-            }
-            if self.depth == 1 && self.wants_key && self.key.len() < 8 {
-                self.key.push(byte);
-            }
-            return;
-        }
-        match byte {
-            b'"' => {
-                self.in_string = true;
-                if self.depth == 1 && self.wants_key {
-                    self.key.clear();
-                }
-            }
-            b'{' | b'[' => {
-                self.depth += 1;
-                self.wants_key = self.depth == 1 && byte == b'{';
-            }
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-            b',' if self.depth == 1 => self.wants_key = true,
-            b':' if self.depth == 1 && self.wants_key => {
-                self.wants_key = false;
-                if self.key == b"id" {
-                    self.value = Some(Vec::new());
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn id(&self) -> Option<Value> {
-        let value = self.value.as_ref().filter(|_| self.is_done)?;
-        let value: Value = serde_json::from_slice(value).ok()?;
-        (value.is_string() || value.is_number()).then_some(value)
     }
 }
 

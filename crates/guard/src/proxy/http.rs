@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proofhouse_protocol::a2a::card;
-use proofhouse_protocol::mcp::McpMethod;
+use proofhouse_protocol::mcp::error::HEADER_MISMATCH;
+use proofhouse_protocol::mcp::{McpMethod, check_repeated_headers, header};
 use proofhouse_protocol::rpc;
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request, StreamWriter, stream};
@@ -24,7 +25,7 @@ use super::sign_in::{SignIn, whole};
 use crate::engine::{
     BLOCKED, GuardAction, GuardProtocol, GuardSession, MessageFrom, Passage, TextPassage,
 };
-use crate::pins::LockFileError;
+use crate::pins::{CardKind, LockFileError};
 
 /// The header of a redirect that says where to.
 const LOCATION: &str = "location";
@@ -48,10 +49,9 @@ const OWN_HEADERS: &[&str] = &[
     "expect",
     // What is compressed cannot be judged.
     "accept-encoding",
+    // Another service of the server is past the guard.
+    "alt-svc",
 ];
-
-/// Headers in which clients repeat arguments of a call.
-const PARAM_HEADERS: &str = "mcp-param-";
 
 /// How many sessions are remembered; the oldest are forgotten, and begin anew when they come back.
 const MAX_SESSIONS: usize = 1000;
@@ -89,7 +89,7 @@ struct HttpProxy {
     exchanges: AtomicU64,
     sign_in: SignIn,
     /// Where messages go, if the server is an agent of A2A.
-    agent: Option<AgentPlaces>,
+    agent: Option<Arc<AgentPlaces>>,
 }
 
 /// Sessions by their id, and when each was begun. Stateless clients share the one without an id.
@@ -125,6 +125,36 @@ impl HttpExchange {
 
     fn judge(&self, from: MessageFrom, text: &[u8]) -> Passage {
         self.with(|session| session.judge_in(self.number, from, text))
+    }
+
+    /// Headers repeat what the body says, and some servers read them alone. Clients of older revisions send none.
+    fn check_headers(&self, headers: &HeaderMap, body: &[u8]) -> Result<(), Box<Reply>> {
+        let repeated = headers.iter().filter(|(name, _)| {
+            let name = name.as_str();
+            matches!(name, header::METHOD | header::NAME) || name.starts_with(header::PARAM_PREFIX)
+        });
+        let repeated: Vec<(&str, &[u8])> = repeated
+            .map(|(name, value)| (name.as_str(), value.as_bytes()))
+            .collect();
+        if repeated.is_empty() {
+            return Ok(());
+        }
+        // What cannot be read is told by who judges it.
+        let Ok(message) = serde_json::from_slice::<Value>(body) else {
+            return Ok(());
+        };
+        check_repeated_headers(repeated, &message).map_err(|mismatch| {
+            let reason = mismatch.to_string();
+            self.with(|session| session.refused(&reason));
+            let id = message.get("id").cloned().unwrap_or_default();
+            let error = rpc::error(&id, HEADER_MISMATCH, &reason, None);
+            Box::new(Reply::json(StatusCode::BAD_REQUEST, rpc::to_text(&error)))
+        })
+    }
+
+    /// Whether a request waits for an answer.
+    fn waits(&self) -> bool {
+        self.with(|session| session.waits_in(self.number))
     }
 }
 
@@ -163,7 +193,7 @@ impl HttpGuard {
             GuardProtocol::Mcp => None,
             GuardProtocol::A2a => {
                 let own = sign_in.own().to_owned();
-                Some(AgentPlaces::new(upstream.clone(), own))
+                Some(Arc::new(AgentPlaces::new(upstream.clone(), own)))
             }
         };
         Ok(Self(Arc::new(HttpProxy {
@@ -268,6 +298,11 @@ impl HttpProxy {
         };
         let mut headers = passed_on(&request.headers);
         let body = if request.method == Method::POST {
+            if self.agent.is_none()
+                && let Err(reply) = exchange.check_headers(&request.headers, &body)
+            {
+                return *reply;
+            }
             match self.judge_request(&exchange, body, &mut headers).await {
                 Ok(body) => body,
                 Err(reply) => return *reply,
@@ -289,18 +324,32 @@ impl HttpProxy {
         }
     }
 
+    /// A session that has seen nothing.
+    fn begin(&self) -> Result<GuardSession, LockFileError> {
+        let session = (self.make)()?;
+        Ok(match &self.agent {
+            Some(agent) => {
+                let agent = Arc::clone(agent);
+                session.with_card_rewriter(Box::new(move |card| {
+                    agent.rewrite(card).map_err(|problem| problem.to_string())
+                }))
+            }
+            None => session,
+        })
+    }
+
     /// The session that a request belongs to. `initialize` begins a new one.
     fn session_of(&self, request: &Request) -> Result<SharedGuard, LockFileError> {
         let id = request.header(SESSION);
         if id.is_none() && is_initialize(request) {
-            return Ok(Arc::new(Mutex::new((self.make)()?)));
+            return Ok(Arc::new(Mutex::new(self.begin()?)));
         }
         let id = id.unwrap_or_default().to_owned();
         self.lock_sessions(|sessions| {
             if let Some((_, session)) = sessions.by_id.get(&id) {
                 return Ok(Arc::clone(session));
             }
-            let session = Arc::new(Mutex::new((self.make)()?));
+            let session = Arc::new(Mutex::new(self.begin()?));
             sessions.insert(id, Arc::clone(&session));
             Ok(session)
         })
@@ -370,7 +419,7 @@ impl HttpProxy {
                     let names: Vec<_> = headers.keys().cloned().collect();
                     let repeated = names
                         .iter()
-                        .filter(|name| name.as_str().starts_with(PARAM_HEADERS));
+                        .filter(|name| name.as_str().starts_with(header::PARAM_PREFIX));
                     for name in repeated {
                         headers.remove(name);
                     }
@@ -476,14 +525,18 @@ impl HttpProxy {
             exchange.with(|session| session.exchange_ended(exchange.number));
             return reply.with_body(ReplyBody::Whole(body));
         }
-        if !status.is_success() && !is_message(&body) {
+        let waits = exchange.waits();
+        if (!status.is_success() && !is_message(&body)) || !(waits || is_json && is_message(&body))
+        {
             let judged = exchange.with(|session| {
                 session.judge_text(exchange.number, &String::from_utf8_lossy(&body))
             });
             let body = match judged {
                 TextPassage::Pass => body,
                 TextPassage::Redacted(text) => text.into(),
-                TextPassage::Withheld(why) => return unanswerable(&exchange, &why),
+                TextPassage::Withheld(why) if waits => return unanswerable(&exchange, &why),
+                // The status says what there is to say.
+                TextPassage::Withheld(_) => Bytes::new(),
             };
             exchange.with(|session| session.exchange_ended(exchange.number));
             return reply.with_body(ReplyBody::Whole(body));
@@ -501,10 +554,6 @@ impl HttpProxy {
                 None => return unanswerable(&exchange, "the answer did not pass"),
             },
         };
-        let judged = match self.with_extended_card(&exchange, judged) {
-            Ok(judged) => judged,
-            Err(refusal) => return unanswerable(&exchange, &refusal.to_string()),
-        };
         exchange.with(|session| session.exchange_ended(exchange.number));
         reply.with_body(ReplyBody::Whole(judged))
     }
@@ -517,6 +566,7 @@ impl HttpProxy {
         writer: StreamWriter,
     ) {
         let mut events = RawEvents::new(self.max_message_bytes);
+        let mut has_ids = false;
         loop {
             let piece = tokio::select! {
                 piece = response.piece() => piece,
@@ -525,18 +575,24 @@ impl HttpProxy {
             match piece {
                 Ok(Some(piece)) => events.push(&piece),
                 Ok(None) => break,
-                Err(_) => {
-                    exchange.with(|session| session.exchange_ended(exchange.number));
-                    writer.cut().await;
+                Err(error) => {
+                    let why = format!("the server broke off: {error}");
+                    let told = self.tell_broken_off(&exchange, &why, has_ids, &writer);
+                    if !told.await {
+                        writer.cut().await;
+                    }
                     return;
                 }
             }
             loop {
                 let sent = match events.next() {
-                    Ok(Some(raw)) => match judged_event(&exchange, raw) {
-                        Some(bytes) => writer.write(bytes).await,
-                        None => continue,
-                    },
+                    Ok(Some(raw)) => {
+                        has_ids |= raw.event.as_ref().is_some_and(|event| event.id.is_some());
+                        match judged_event(&exchange, raw) {
+                            Some(bytes) => writer.write(bytes).await,
+                            None => continue,
+                        }
+                    }
                     Ok(None) => break,
                     Err(error) => {
                         // What comes after it cannot be told from it.
@@ -557,6 +613,26 @@ impl HttpProxy {
             }
         }
         exchange.with(|session| session.exchange_ended(exchange.number));
+    }
+
+    /// Tells the client that a stream has no more answers. Returns whether it was told.
+    async fn tell_broken_off(
+        &self,
+        exchange: &HttpExchange,
+        why: &str,
+        has_ids: bool,
+        writer: &StreamWriter,
+    ) -> bool {
+        // A stream with ids can be taken up again.
+        if has_ids || !exchange.waits() {
+            exchange.with(|session| session.exchange_ended(exchange.number));
+            return false;
+        }
+        let actions = exchange.with(|session| session.exchange_failed(exchange.number, why));
+        for text in to_client(actions) {
+            let _ = writer.write(SseEvent::data(text).encode()).await;
+        }
+        true
     }
 
     /// The card of an agent: compared with the lock, and passed on with addresses of the guard.
@@ -603,40 +679,13 @@ impl HttpProxy {
         let card: Value = serde_json::from_slice(body)?;
         let session = self.session_of(request)?;
         let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reason) = session.judge_card(&card)? {
+        if let Some(reason) = session.judge_card(CardKind::Public, &card)? {
             return Err(CardRefusal::Withheld(reason));
         }
         agent.rewrite(card).map_err(|problem| {
             session.refused(&problem.to_string());
             problem.into()
         })
-    }
-
-    /// The answer to a request for the card of those who are known: as the card that everybody gets.
-    fn with_extended_card(
-        &self,
-        exchange: &HttpExchange,
-        body: Bytes,
-    ) -> Result<Bytes, CardRefusal> {
-        let Some(agent) = &self.agent else {
-            return Ok(body);
-        };
-        let is_card = |result: &Value| {
-            let has = |key: &str| result.get(key).is_some();
-            has("skills") && (has("url") || has("supportedInterfaces"))
-        };
-        // Most answers are told by a look at the text.
-        if memchr::memmem::find(&body, b"\"skills\"").is_none() {
-            return Ok(body);
-        }
-        let mut answer: Value = serde_json::from_slice(&body)?;
-        let Some(card) = answer.get_mut("result").filter(|result| is_card(result)) else {
-            return Ok(body);
-        };
-        *card = agent.rewrite(card.take()).inspect_err(|problem| {
-            exchange.with(|session| session.refused(&problem.to_string()));
-        })?;
-        Ok(rpc::to_text(&answer).into())
     }
 
     /// Tells of a redirect outside of the protocol.
@@ -679,15 +728,16 @@ impl HttpProxy {
 
 /// The bytes that are sent for an event, if any are.
 fn judged_event(exchange: &HttpExchange, raw: RawEvent) -> Option<Bytes> {
-    let Some(event) = raw.event.filter(|event| !event.data.is_empty()) else {
-        return Some(raw.bytes.into());
+    let RawEvent { bytes, event } = raw.unequivocal()?;
+    let Some(event) = event.filter(|event| !event.data.is_empty()) else {
+        return Some(bytes.into());
     };
     if event.event.as_deref().is_some_and(|name| name != "message") {
         exchange.with(|session| session.refused("an event that is no message of MCP did not pass"));
         return None;
     }
     match exchange.judge(MessageFrom::Server, event.data.as_bytes()) {
-        Passage::Pass => Some(raw.bytes.into()),
+        Passage::Pass => Some(bytes.into()),
         Passage::Instead(actions) => {
             let texts = to_client(actions).into_iter();
             let events = texts.map(|data| {

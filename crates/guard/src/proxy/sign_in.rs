@@ -37,8 +37,8 @@ const ENDPOINTS: [(&str, &str); 5] = [
     ("registration_endpoint", "register"),
 ];
 
-/// What the path of documents about a server begins with.
-const WELL_KNOWN: &str = "/.well-known/";
+/// Where a server describes who lets people in to it, before the path of the server.
+const RESOURCE_DOCUMENT: &str = "/.well-known/oauth-protected-resource";
 
 /// The header that tells a client to sign in.
 const WWW_AUTHENTICATE: &str = "www-authenticate";
@@ -117,7 +117,7 @@ impl SignIn {
     pub(super) fn is_document(&self, path: &str) -> bool {
         let announced = self.announced.lock();
         let announced = announced.unwrap_or_else(PoisonError::into_inner);
-        path.starts_with(WELL_KNOWN) || announced.contains(path)
+        is_well_known(path) || announced.contains(path)
     }
 
     /// A client that must sign in finds the document about it through the guard. `path` is that of the guarded server.
@@ -143,7 +143,7 @@ impl SignIn {
         // The document may be anywhere on the server; only what it names so can be asked for.
         let path = after.split(['"', '?', '#']).next().unwrap_or_default();
         let path = format!("/{path}");
-        if !path.starts_with(WELL_KNOWN) && path != server_path {
+        if !is_well_known(&path) && path != server_path {
             let announced = self.announced.lock();
             let mut announced = announced.unwrap_or_else(PoisonError::into_inner);
             if announced.len() < MAX_ANNOUNCED {
@@ -522,6 +522,15 @@ fn unknown() -> Reply {
         StatusCode::NOT_FOUND,
         "no authorization server was named that is here",
     )
+}
+
+/// Whether clients look here for a document about signing in to the guarded server.
+fn is_well_known(path: &str) -> bool {
+    let mut places = DESCRIPTIONS.into_iter().chain([RESOURCE_DOCUMENT]);
+    places.any(|place| {
+        path.strip_prefix(place)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 #[cfg(test)]

@@ -147,6 +147,7 @@ where
         server_in,
         Arc::clone(&shared),
         (timeout, asker),
+        limits.exit_timeout,
     );
     let from_server = pump_server(
         GuardLines::new(server_out, limits.max_message_bytes),
@@ -157,7 +158,7 @@ where
         tokio::pin!(from_client);
         tokio::select! {
             () = &mut from_server => true,
-            () = &mut from_client => false,
+            end = &mut from_client => end == ClientPumpEnd::ServerDeaf,
             () = cancel.cancelled() => false,
         }
         // The client's pump ends here, and with it the input of the server.
@@ -222,13 +223,24 @@ async fn joined(
     }
 }
 
+/// Why nothing more is carried from the client to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ClientPumpEnd {
+    /// The client is gone.
+    ClientLeft,
+    /// The server takes nothing more.
+    ServerDeaf,
+}
+
 /// Carries what the client says, until it ends or the server takes no more.
 async fn pump_client<I, W, O>(
     mut lines: GuardLines<I>,
     mut server: W,
     shared: Arc<SharedSession<O>>,
     (ask_timeout, asker): (Duration, Option<Arc<PersonAsker>>),
-) where
+    exit_timeout: Duration,
+) -> ClientPumpEnd
+where
     I: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
     O: AsyncWrite + Unpin + Send + 'static,
@@ -238,7 +250,7 @@ async fn pump_client<I, W, O>(
         let line = tokio::select! {
             line = lines.next() => match line {
                 Ok(Some(line)) => Some(line),
-                Ok(None) | Err(_) => return,
+                Ok(None) | Err(_) => return ClientPumpEnd::ClientLeft,
             },
             Some(done) = waiting.join_next() => {
                 let Ok(Some((number, allowed))) = done else {
@@ -246,8 +258,9 @@ async fn pump_client<I, W, O>(
                 };
                 let actions = shared.with(|session| session.answer(number, allowed));
                 shared.tell_partners().await;
-                if carry(actions, &mut server, &shared).await.is_err() {
-                    return;
+                let carried = carry(actions, &mut server, &shared);
+                if let Some(end) = unless_left(carried, &mut lines, exit_timeout).await {
+                    return end;
                 }
                 None
             }
@@ -259,11 +272,11 @@ async fn pump_client<I, W, O>(
         shared.tell_partners().await;
         let actions = match judged {
             Judged::Pass(bytes) => {
-                if server.write_all(bytes).await.is_err() || server.flush().await.is_err() {
-                    // Its own pump hears of the end, and tells the client.
-                    return std::future::pending().await;
+                let sent = send(&mut server, bytes);
+                match unless_left(sent, &mut lines, exit_timeout).await {
+                    Some(end) => return end,
+                    None => continue,
                 }
-                continue;
             }
             Judged::Instead(actions) => actions,
         };
@@ -294,10 +307,42 @@ async fn pump_client<I, W, O>(
                 GuardAction::ToServer(_) | GuardAction::ToClient(_) => {}
             }
         }
-        if carry(actions, &mut server, &shared).await.is_err() {
-            return;
+        let carried = carry(actions, &mut server, &shared);
+        if let Some(end) = unless_left(carried, &mut lines, exit_timeout).await {
+            return end;
         }
     }
+}
+
+/// Waits for something to be sent. A client that leaves meanwhile is heard of, and a server that takes nothing then keeps nobody.
+async fn unless_left<R: AsyncRead + Unpin>(
+    sending: impl Future<Output = Result<(), ClientPumpEnd>>,
+    lines: &mut GuardLines<R>,
+    exit_timeout: Duration,
+) -> Option<ClientPumpEnd> {
+    tokio::pin!(sending);
+    let sent = tokio::select! {
+        biased;
+        sent = &mut sending => sent,
+        () = lines.ended() => tokio::time::timeout(exit_timeout, sending)
+            .await
+            .unwrap_or(Err(ClientPumpEnd::ClientLeft)),
+    };
+    let end = sent.err()?;
+    if end == ClientPumpEnd::ServerDeaf {
+        // One that ended is heard of by its own pump, which knows more.
+        let _ = tokio::time::timeout(exit_timeout, lines.ended()).await;
+    }
+    Some(end)
+}
+
+async fn send<W: AsyncWrite + Unpin>(server: &mut W, bytes: &[u8]) -> Result<(), ClientPumpEnd> {
+    let sending = async {
+        server.write_all(bytes).await?;
+        server.flush().await
+    };
+    let sent: std::io::Result<()> = sending.await;
+    sent.map_err(|_| ClientPumpEnd::ServerDeaf)
 }
 
 /// Sends what is to be sent.
@@ -305,16 +350,19 @@ async fn carry<W: AsyncWrite + Unpin, O: AsyncWrite + Unpin>(
     actions: Vec<GuardAction>,
     server: &mut W,
     shared: &SharedSession<O>,
-) -> std::io::Result<()> {
+) -> Result<(), ClientPumpEnd> {
     for action in actions {
         match action {
-            GuardAction::ToServer(text) => {
-                let end = if text.ends_with('\n') { "" } else { "\n" };
-                server.write_all(text.as_bytes()).await?;
-                server.write_all(end.as_bytes()).await?;
-                server.flush().await?;
+            GuardAction::ToServer(mut text) => {
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                send(server, text.as_bytes()).await?;
             }
-            GuardAction::ToClient(text) => shared.tell_client(text.as_bytes(), false).await?,
+            GuardAction::ToClient(text) => {
+                let told = shared.tell_client(text.as_bytes(), false).await;
+                told.map_err(|_| ClientPumpEnd::ClientLeft)?;
+            }
             GuardAction::Await(_) | GuardAction::Question { .. } => {}
         }
     }

@@ -217,7 +217,11 @@ async fn half_a_message_of_a_dying_server_does_not_pass() {
     let (bytes, _) = running.rest().await;
     let text = String::from_utf8(bytes).unwrap();
     let answer: Value = serde_json::from_str(text.trim_end()).unwrap();
-    assert_eq!(answer["error"]["code"], -32000, "{text}");
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(1), &json!(-32010)),
+        "{text}"
+    );
     assert_eq!(found.lock().unwrap()[0].code, FindingCode::Malformed);
 }
 
@@ -388,4 +392,31 @@ async fn a_server_that_cannot_be_started_is_an_error() {
     )
     .await;
     assert!(ran.unwrap_err().to_string().contains("/nowhere/server"));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_the_server_takes_nothing_takes_it_with_it() {
+    let mut running = plain("exec sleep 1000");
+    // More than the pipe to the server holds.
+    let long = json!({"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "x".repeat(150_000)}});
+    running.send(format!("{long}\n").as_bytes()).await;
+    running.send(&request(1)).await;
+    let (_, end) = running.close().await;
+    assert!(!end.server_left && end.status.is_some());
+}
+
+#[tokio::test]
+async fn a_server_that_listens_no_more_is_an_error_for_every_request() {
+    let notice = json!({"jsonrpc": "2.0", "method": "notifications/x"});
+    let mut running = plain(&format!("exec 0<&-; echo '{notice}'; exec sleep 1000"));
+    assert_eq!(running.line().await, notice);
+    running.send(&request(1)).await;
+    let answer = running.line().await;
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(1), &json!(-32000)),
+        "{answer}"
+    );
+    let (_, end) = running.rest().await;
+    assert!(end.server_left);
 }

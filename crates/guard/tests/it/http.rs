@@ -45,7 +45,7 @@ impl Handler for Upstream {
             request.headers.clone(),
             body.clone(),
         ));
-        if request.path == "/.well-known/moved" {
+        if request.path == "/.well-known/oauth-protected-resource/moved" {
             return Reply::empty(StatusCode::FOUND)
                 .with_header("location", "http://elsewhere.example/x");
         }
@@ -75,6 +75,18 @@ impl Handler for Upstream {
                 self.streams.lock().unwrap().push(writer);
                 reply
             }
+            "notifications/text" => Reply::empty(StatusCode::ACCEPTED).with_header("content-type", "text/plain").with_body(ReplyBody::Whole("Accepted, swordfish".into())),
+            "notifications/object" => Reply::json(StatusCode::ACCEPTED, "{ \"status\":\"ok\"}"),
+            "alternative" => Reply::json(StatusCode::OK, text("x")).with_header("alt-svc", "h2=\"elsewhere.example:443\""),
+            "dies" => Reply::json(StatusCode::OK, String::new()).with_header("content-length", "100").with_body(ReplyBody::Stream({
+                let (writer, body) = proofhouse_wire::server::stream();
+                tokio::spawn(async move {
+                    let _ = writer.write("{\"jsonrpc\":\"2.0\",").await;
+                    writer.cut().await;
+                });
+                body
+            })),
+            "long" => Reply::json(StatusCode::OK, text(&"x".repeat(8 << 20))),
             "secret" => Reply::json(StatusCode::OK, text("the word is swordfish.")),
             "html" => Reply::empty(StatusCode::OK).with_header("content-type", "text/html").with_body(ReplyBody::Whole("<p>".into())),
             "moved_here" => redirect("http://HOST/mcp?again=1"),
@@ -124,7 +136,11 @@ async fn start(policy: Policy, asker: Option<PersonAsker>) -> Setup {
     tokio::spawn(bound.serve(Arc::clone(&upstream), WireLimits::default(), cancel.clone()));
     let bound = BoundServer::new(local).await.unwrap();
     let address = bound.address();
-    let client = Client::new(WireLimits::default()).unwrap();
+    let client = Client::new(WireLimits {
+        max_message_bytes: 32 << 20,
+        ..WireLimits::default()
+    })
+    .unwrap();
     let (recorder, found) = recorder();
     let (recorder, policy) = (recorder.shared(), Arc::new(policy));
     let asks = if asker.is_some() {
@@ -536,7 +552,9 @@ async fn a_redirect_leads_through_the_guard_or_nowhere() {
             "{answer}"
         );
     }
-    let document = setup.send("/.well-known/moved", &[], "").await;
+    let document = setup
+        .send("/.well-known/oauth-protected-resource/moved", &[], "")
+        .await;
     assert_eq!(
         (document.status, document.header("location")),
         (StatusCode::NOT_FOUND, None)
@@ -572,4 +590,169 @@ async fn what_is_asked_for_without_words_goes_without_words() {
     let seen = setup.upstream.seen.lock().unwrap();
     assert_eq!(seen.len(), 2);
     assert!(seen.iter().all(|(_, _, body)| body.is_empty()));
+}
+
+#[tokio::test]
+async fn lines_that_only_some_readers_see_do_not_pass() {
+    let setup = start(flow("block"), None).await;
+    let mut response = setup.send("/mcp", &[], &call("stream", &json!({}))).await;
+    let writer = setup.upstream.streams.lock().unwrap().pop().unwrap();
+    let poison = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"x\":\"POISON\"}}";
+    let notice = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n";
+    let mut sent = String::new();
+    for end in [
+        '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}',
+    ] {
+        for line in [": ping", "odd: x", "id: 7", "event: message"] {
+            sent.push_str(&format!("{line}{end}{end}{poison}{end}{end}\n\n"));
+            sent.push_str(&format!("{line}{end}{end}{poison}{end}{end}\n{notice}"));
+        }
+    }
+    sent.push_str(": plain\n\n");
+    // In a text of JSON they are as good as other characters.
+    let text = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\",\"params\":{\"t\":\"a\u{2028}b\"}}\n\n";
+    sent.push_str(text);
+    writer.write(sent).await.unwrap();
+    drop(writer);
+    let rest = String::from_utf8(response_bytes(&mut response).await).unwrap();
+    assert!(!rest.contains("POISON"), "{rest}");
+    assert_eq!(rest.matches("notifications/x").count(), 8 * 4 + 1, "{rest}");
+    assert!(rest.ends_with(&format!(": plain\n\n{text}")), "{rest}");
+}
+
+/// Everything up to the end of a stream, or up to where it is cut.
+async fn response_bytes(response: &mut StreamedResponse) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Ok(Some(piece)) = response.piece().await {
+        bytes.extend_from_slice(&piece);
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn words_that_answer_nothing_are_judged_and_keep_their_status() {
+    let setup = start(flow("block"), None).await;
+    for (method, expected) in [
+        ("notifications/text", "Accepted, [redacted]"),
+        ("notifications/object", "{ \"status\":\"ok\"}"),
+    ] {
+        let notice = json!({"jsonrpc": "2.0", "method": method}).to_string();
+        let (status, text) = setup.post(&notice).await;
+        assert_eq!((status, text.as_str()), (StatusCode::ACCEPTED, expected));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_an_error_for_the_request() {
+    let setup = start(flow("block"), None).await;
+    let progress =
+        "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\n";
+    for (said, is_told) in [
+        (progress.to_owned(), true),
+        // A client can take it up again.
+        (format!("id: 1\n{progress}"), false),
+    ] {
+        let mut response = setup.send("/mcp", &[], &call("stream", &json!({}))).await;
+        let writer = setup.upstream.streams.lock().unwrap().pop().unwrap();
+        writer.write(format!("{said}data: {{\"jso")).await.unwrap();
+        assert_eq!(response.piece().await.unwrap().unwrap(), said.as_bytes());
+        writer.cut().await;
+        let rest = String::from_utf8(response_bytes(&mut response).await).unwrap();
+        assert_eq!(
+            rest.contains("\"id\":1,\"error\":{\"code\":-32000"),
+            is_told,
+            "{rest}"
+        );
+        assert!(!rest.contains("\"jso\n"), "half a message does not pass");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_an_answer_and_one_that_says_much() {
+    let setup = start(flow("block"), None).await;
+    let (status, text) = setup.post(&call("dies", &json!({}))).await;
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(status, StatusCode::BAD_GATEWAY);
+    assert_eq!(
+        (&answer["id"], answer["error"]["code"].is_number()),
+        (&json!(1), true),
+        "{answer}"
+    );
+    // A client that reads late gets all of it, and keeps nobody else waiting.
+    let mut late = setup.send("/mcp", &[], &call("long", &json!({}))).await;
+    let (status, text) = setup.post(&call("long", &json!({}))).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(text.len() > 8 << 20);
+    assert_eq!(response_bytes(&mut late).await, text.as_bytes());
+}
+
+#[tokio::test]
+async fn headers_that_say_something_else_than_the_body_do_not_pass() {
+    let setup = start(flow("block"), None).await;
+    let body = call(
+        "fetch",
+        &json!({"city": "Z\u{fc}rich", "days": 3, "deep": {"on": true}}),
+    );
+    for (headers, passes) in [
+        (
+            &[("mcp-method", "tools/call"), ("mcp-name", "fetch")][..],
+            true,
+        ),
+        (&[("mcp-param-city", "=?base64?WsO8cmljaA==?=")], true),
+        (&[("mcp-param-days", "3"), ("mcp-param-on", "true")], true),
+        (&[("mcp-method", "ping")], false),
+        (&[("mcp-name", "send")], false),
+        (&[("mcp-param-city", "Bern")], false),
+        (&[("mcp-param-city", "=?base64?!?=")], false),
+    ] {
+        let before = setup.upstream.seen.lock().unwrap().len();
+        let response = setup.send("/mcp", headers, &body).await;
+        let reached = setup.upstream.seen.lock().unwrap().len() - before;
+        let expected = if passes {
+            (StatusCode::OK, 1)
+        } else {
+            (StatusCode::BAD_REQUEST, 0)
+        };
+        assert_eq!((response.status, reached), expected, "{headers:?}");
+        let answer: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        assert_eq!(answer["id"], 1, "{answer}");
+        if !passes {
+            assert_eq!(answer["error"]["code"], -32020, "{answer}");
+        }
+    }
+    // A request with the same id is no other one that waits.
+    let (status, _) = setup.post(&body).await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn other_services_of_the_server_are_not_named() {
+    let setup = start(flow("block"), None).await;
+    let response = setup
+        .send("/mcp", &[], &call("alternative", &json!({})))
+        .await;
+    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.header("alt-svc"), None);
+}
+
+#[tokio::test]
+async fn only_documents_about_signing_in_are_well_known() {
+    let setup = start(flow("block"), None).await;
+    for (path, status) in [
+        ("/.well-known/mcp.json", StatusCode::NOT_FOUND),
+        ("/.well-known/agent-card.json", StatusCode::NOT_FOUND),
+        (
+            "/.well-known/oauth-protected-resources",
+            StatusCode::NOT_FOUND,
+        ),
+        ("/.well-known/oauth-protected-resource", StatusCode::OK),
+        (
+            "/.well-known/oauth-authorization-server/mcp",
+            StatusCode::OK,
+        ),
+        ("/.well-known/openid-configuration", StatusCode::OK),
+    ] {
+        let response = setup.send(path, &[], "").await;
+        assert_eq!(response.status, status, "{path}");
+    }
 }

@@ -89,3 +89,51 @@ fn others_are_refused_with_a_reason() {
         assert!(error.contains(reason), "{indicator}: {error}");
     }
 }
+
+/// Indicators on what a client says unasked, on its answers, and on what a server asks.
+const SAID: &str = r#"
+oatf: "0.1"
+attack:
+  execution: {mode: mcp_server, state: {tools: []}}
+  indicators:
+    - {id: notice, surface: notifications/cancelled, direction: request, target: reason, tier: boundary_breach, pattern: {contains: id_rsa}}
+    - {id: request, surface: elicitation/create, direction: request, target: message, tier: boundary_breach, pattern: {contains: id_rsa}}
+"#;
+
+#[test]
+fn one_that_earned_it_blocks_what_the_client_says_and_not_what_the_server_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    std::fs::write(directory.join("said.yaml"), SAID).unwrap();
+    let clean = |operation: &str| {
+        format!(
+            r#"{{"protocol":"mcp","operation":"{operation}","direction":"request","content":{{"reason":"x","message":"x"}}}}"#
+        )
+    };
+    let control = format!(
+        "{}\n{}\n",
+        clean("notifications/cancelled"),
+        clean("elicitation/create")
+    );
+    std::fs::write(directory.join("control.jsonl"), control).unwrap();
+    let text = "policy: 1\nindicators:\n  pack: false\n  documents: [said.yaml]\n  enforce:\n    - {indicator: notice, control: control.jsonl}\n    - {indicator: request, control: control.jsonl}\n";
+    let watcher = Watcher::load(&policy(text).indicators, directory).unwrap();
+    let mut tried = Tried::watched(policy("policy: 1\n"), None, watcher);
+    let cancelled = |text: &str| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": text}});
+    assert_eq!(tried.client_says(&cancelled("half")), Passage::Pass);
+    let judged = tried.client_says(&cancelled("~/.ssh/id_rsa"));
+    assert_eq!(judged, Passage::Instead(Vec::new()));
+    let decisions = |tried: &Tried| -> Vec<GuardDecision> {
+        let found = tried.findings();
+        found.iter().map(|finding| finding.decision).collect()
+    };
+    assert_eq!(decisions(&tried), [GuardDecision::Block]);
+    // What the server says passes, and the finding says so.
+    let ask = json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": {"message": "~/.ssh/id_rsa", "requestedSchema": {}}});
+    assert_eq!(tried.server_says(&ask), Passage::Pass);
+    assert_eq!(
+        tried.server_says(&cancelled("~/.ssh/id_rsa")),
+        Passage::Pass
+    );
+    assert_eq!(decisions(&tried), [GuardDecision::Log; 2]);
+}

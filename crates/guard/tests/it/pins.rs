@@ -411,3 +411,12 @@ fn what_is_suspicious_is_found_without_a_lock_too() {
     assert_eq!(tried.call("read_file", &json!({})), Passage::Pass);
     assert_eq!(tried.call("never_listed", &json!({})), Passage::Pass);
 }
+
+#[test]
+fn hidden_text_in_instructions_is_found_without_a_lock_too() {
+    let mut tried = Tried::new(Policy::stock(), None);
+    let hidden = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "instructions": "Be\u{200b} brief."});
+    let begun = tried.exchange("initialize", &json!({}), &hidden);
+    assert_eq!(begun["result"].get("instructions"), None);
+    assert_eq!(tried.codes(), [FindingCode::HiddenText]);
+}

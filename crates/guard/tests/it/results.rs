@@ -238,3 +238,49 @@ fn keys_that_carry_a_value_are_judged_and_redacted() {
     let both = json!({"map": {"sk-abc123def": 1, "sk-abc456def": 2}});
     assert!(crate::support::refusal(&tried.call("put", &both)).contains("could not be"));
 }
+
+#[test]
+fn every_result_and_every_error_is_judged() {
+    let text = "policy: 1\nrules:\n  - {id: stop, on: result, when: 'result.text.contains(\"POISON\")', decision: block, on_error: block}\n";
+    for (method, result) in [
+        (
+            "resources/list",
+            json!({"resources": [{"uri": "a:b", "description": "POISON"}]}),
+        ),
+        (
+            "completion/complete",
+            json!({"completion": {"values": ["POISON"]}}),
+        ),
+        ("own/method", json!("POISON")),
+        (
+            "tasks/list",
+            json!({"tasks": [{"statusMessage": "POISON"}]}),
+        ),
+    ] {
+        let mut tried = Tried::new(policy(text), None);
+        let answer = tried.exchange(method, &json!({}), &result);
+        assert_eq!(answer["error"]["code"], -32010, "{method}: {answer}");
+        assert_eq!(tried.codes(), [FindingCode::RuleMatched], "{method}");
+    }
+    let mut tried = Tried::new(policy(text), None);
+    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": 1, "message": "POISON"}});
+    let judged = tried.server_says(&error);
+    assert!(!format!("{judged:?}").contains("POISON"), "{judged:?}");
+    assert_ne!(judged, Passage::Pass);
+}
+
+#[test]
+fn a_list_that_is_none_does_not_pass() {
+    let mut tried = Tried::new(policy("policy: 1\n"), None);
+    for (method, key) in [
+        ("tools/list", "tools"),
+        ("prompts/list", "prompts"),
+        ("resources/templates/list", "resourceTemplates"),
+    ] {
+        let mut result = json!({});
+        result[key] = json!({"0": {"name": "a", "description": "POISON"}, "length": 1});
+        let answer = tried.exchange(method, &json!({}), &result);
+        assert_eq!(answer["error"]["code"], -32010, "{answer}");
+        assert_eq!(tried.codes(), [FindingCode::Malformed], "{method}");
+    }
+}

@@ -167,6 +167,68 @@ pub fn check_headers(
     }
 }
 
+/// Checks that headers which repeat what a message says do say it, for those who do not know the tools of the server: a header of an
+/// argument must be the same as one of the arguments. Headers that are not there repeat nothing.
+///
+/// ```
+/// use proofhouse_protocol::mcp::check_repeated_headers;
+/// use serde_json::json;
+///
+/// let call = json!({"method": "tools/call", "params": {"name": "weather", "arguments": {"days": 3}}});
+/// let check = |header, value: &str| check_repeated_headers([(header, value.as_bytes())], &call).is_ok();
+/// assert!(check("mcp-name", "weather") && check("mcp-param-days", "3"));
+/// assert!(!check("mcp-method", "ping") && !check("mcp-param-days", "4"));
+/// ```
+///
+/// # Errors
+///
+/// Returns the first header that says something else. `headers` have their names in lower case.
+pub fn check_repeated_headers<'h>(
+    headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
+    message: &Value,
+) -> Result<(), HeaderMismatch> {
+    let method = message.get("method").and_then(Value::as_str);
+    let params = message.get("params").unwrap_or(&Value::Null);
+    for (name, value) in headers {
+        let said = str::from_utf8(value).ok().and_then(decode_header);
+        let says = |text: &str| {
+            let is_plain =
+                str::from_utf8(value).is_ok_and(|value| encoded_part(value.trim()).is_none());
+            let text = if is_plain { text.trim() } else { text };
+            said.as_deref() == Some(text.as_bytes())
+        };
+        let is_same = match name {
+            header::METHOD => method.is_some_and(says),
+            header::NAME => {
+                let key = method.and_then(McpMethod::mirrored_param);
+                let item = key.and_then(|key| params.get(key)?.as_str());
+                item.is_some_and(says)
+            }
+            _ if name.starts_with(header::PARAM_PREFIX) => {
+                let arguments = params.get("arguments").unwrap_or(&Value::Null);
+                any_leaf(arguments, MAX_DEPTH, &says)
+            }
+            _ => true,
+        };
+        if !is_same {
+            return Err(HeaderMismatch::new(name, HeaderMismatchReason::Differs));
+        }
+    }
+    Ok(())
+}
+
+/// Whether one of the texts, numbers and truths below a value is what is looked for.
+fn any_leaf(value: &Value, depth: usize, is_it: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => is_it(text),
+        Value::Bool(_) | Value::Number(_) => is_it(&value.to_string()),
+        Value::Object(members) if depth > 0 => members
+            .values()
+            .any(|item| any_leaf(item, depth - 1, is_it)),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
 /// The arguments that a tool's schema wants in headers, as a server checks them: the argument, and the name that the
 /// schema gives the header.
 ///

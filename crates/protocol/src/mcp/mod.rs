@@ -30,7 +30,7 @@ pub use log_level::McpLogLevel;
 pub use method::{McpMethod, McpParty};
 pub use mirror::{
     HeaderMismatch, HeaderMismatchReason, ToolHeaders, check_argument_headers, check_headers,
-    decode_header, encode_header, header_arguments, headers_of,
+    check_repeated_headers, decode_header, encode_header, header_arguments, headers_of,
 };
 pub use notification::{McpNotification, subscription_filter, tag_params, wants_notification};
 pub use result::{answer_with_call, content_of_params, result_type};
