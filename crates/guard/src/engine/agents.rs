@@ -15,7 +15,8 @@ use super::open_calls::PendingCall;
 use super::{GuardSession, OneMessage, listings, spans};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::{LockFile, LockFileError, canonical_card, changes_of_card, hidden_text};
-use crate::taint::TaintLabel;
+use crate::share::SharedFact;
+use crate::taint::{TaintLabel, texts_below};
 
 /// How much of a stream is read together with what comes next: a value may be cut in two.
 const TAIL: usize = 2048;
@@ -226,6 +227,11 @@ impl GuardSession {
         let origin = format!("{}/{} the card", self.setup.server, listings::DEFINITION);
         self.mentions.read(&origin, &texts, None);
         self.taint.remember(TaintLabel::Untrusted, &origin, &texts);
+        self.fact(|| SharedFact::Texts {
+            label: TaintLabel::Untrusted,
+            origin,
+            texts: texts_below(&texts),
+        });
     }
 }
 
