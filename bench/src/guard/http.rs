@@ -111,7 +111,14 @@ async fn guarded(
     opened: std::sync::Arc<proofhouse_guard::OpenedGuard>,
 ) -> Result<SocketAddr, String> {
     let asks = Some(GuardAsks::Nobody);
-    let guard = ListeningGuard::new(&opened, url, loopback(), asks, ProxySettings::default());
+    let guard = ListeningGuard::new(
+        &opened,
+        url,
+        loopback(),
+        asks,
+        ProxySettings::default(),
+        None,
+    );
     let guard = guard.await.map_err(|error| error.to_string())?;
     let authority = guard.url().trim_start_matches("http://").split('/').next();
     let address = authority.and_then(|authority| authority.parse().ok());

@@ -1,7 +1,9 @@
 //! What the guard adds to a tool result of 10 KB, over HTTP and stdio, beside a bare proxy that passes everything on and beside
-//! no proxy at all; with the stock policy, and with a whole library of documents that watch.
+//! no proxy at all; with the stock policy, and with a whole library of documents that watch; and whether its memory
+//! stays as it is in a long session.
 
 mod http;
+mod session;
 mod stdio;
 
 use std::io::Write;
@@ -63,7 +65,7 @@ pub(crate) fn run(options: &GuardOptions) -> Result<(), String> {
     })?;
     let measured = stdio::measure(options)?;
     tell("stdio", &measured);
-    Ok(())
+    session::measure(options)
 }
 
 /// Prints what was measured. The first way is the direct one, the second the bare proxy.

@@ -11,13 +11,13 @@ use proofhouse_detect::{RedactError, Redactor};
 use proofhouse_oatf::Mode;
 use proofhouse_range::{
     ActorEndpoint, ActorErrorKind, ConnectError, ConnectSubject, Ending, RunError, RunHandle,
-    RunOptions, RunReport, offered_tools, run as run_range,
+    RunOptions, RunReport, offered_cards, offered_tools, run as run_range,
 };
 use proofhouse_subjects::{
-    LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError,
+    BenignOffers, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError,
 };
 use proofhouse_wire::{CancellationToken, fnv};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::canaries::{CANARIES, CanariesError, fresh_for};
@@ -335,11 +335,15 @@ impl RunSetup {
     }
 
     /// What the servers offer without the attack.
-    fn benign_tools(&self) -> HashMap<String, Vec<Value>> {
-        match &self.script.twin {
-            Some(control) => offered_tools(control),
-            None if self.planned.twin => offered_tools(&self.script.document),
-            None => HashMap::new(),
+    fn benign_offers(&self) -> BenignOffers {
+        let control = match &self.script.twin {
+            Some(control) => control,
+            None if self.planned.twin => &self.script.document,
+            None => return BenignOffers::default(),
+        };
+        BenignOffers {
+            tools: offered_tools(control),
+            cards: offered_cards(control),
         }
     }
 
@@ -369,7 +373,7 @@ impl RunSetup {
             servers: Vec::new(),
             clients: callers.iter().map(|(_, mode)| mode.clone()).collect(),
             seed: self.planned.seed,
-            benign_tools: self.benign_tools(),
+            benign: self.benign_offers(),
         };
         context.clients.sort();
         context.clients.dedup();

@@ -18,7 +18,7 @@ use crate::proxy::{
     run_stdio,
 };
 use crate::record::{MetricsError, show_metrics};
-use crate::share::ShareSetup;
+use crate::share::{SessionGroup, ShareSetup};
 
 /// A stream over HTTP may be silent for as long.
 const SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -248,7 +248,7 @@ pub async fn guard_http(
     cancel: &CancellationToken,
     listening: impl FnOnce(&str),
 ) -> Result<(), GuardRunError> {
-    let guard = ListeningGuard::new(opened, url, listen, asks, proxies).await?;
+    let guard = ListeningGuard::new(opened, url, listen, asks, proxies, None).await?;
     listening(guard.url());
     guard.serve(cancel.clone()).await;
     Ok(())
@@ -263,7 +263,7 @@ pub struct ListeningGuard {
 }
 
 impl ListeningGuard {
-    /// Listens for clients of the server at an address.
+    /// Listens for clients of the server at an address. What a session of a `group` learns, all of them know.
     ///
     /// # Errors
     ///
@@ -274,6 +274,7 @@ impl ListeningGuard {
         listen: SocketAddr,
         asks: Option<GuardAsks>,
         proxies: ProxySettings,
+        group: Option<SessionGroup>,
     ) -> Result<Self, GuardRunError> {
         let (route, asker) = match asks {
             Some(GuardAsks::Client) => return Err(GuardRunError::NoClient),
@@ -297,7 +298,7 @@ impl ListeningGuard {
         })?;
         let sessions = Arc::clone(opened);
         let make = Box::new(move || sessions.session(route));
-        let guard = HttpGuard::new(url, bound.address(), client, asker, make)?;
+        let guard = HttpGuard::new(url, bound.address(), client, asker, make, group)?;
         Ok(Self {
             url: guard.url(),
             bound,

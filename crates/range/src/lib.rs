@@ -38,7 +38,7 @@ pub use driver::{
     ActorEndpoint, ActorError, ActorErrorKind, BoxFuture, Driver, EndpointFlag, EndpointForm,
     PreparedActor,
 };
-pub use drivers::{BuiltInMode, mcp_over, offered_tools};
+pub use drivers::{BuiltInMode, OfferedCard, mcp_over, offered_cards, offered_tools};
 pub use exposure::{Carrier, CarrierKind, Exposure};
 pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UnseenKind, UnseenMessage};
 pub use payload_channels::{has_payload, payload_channels, payload_depths};

@@ -86,7 +86,7 @@ pub(crate) fn notes(effects: &[GuardEffect]) -> Vec<String> {
         return notes;
     };
     notes.push(format!(
-        "Both sides count the {} that have an MCP server for the guard to stand in front of. Nobody answers in a campaign, so \
+        "Both sides count the {} that have an MCP server or an A2A agent for the guard to stand in front of. Nobody answers in a campaign, so \
          each ask was a denial. Asks and blocks in control runs, which have no attack, are mistakes of the policy.",
         plural(first.documents.len() as u64, "attack"),
     ));

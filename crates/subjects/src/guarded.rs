@@ -1,11 +1,14 @@
 //! A subject with the guard between it and the servers of a document, so that a campaign can be run with and without it.
 
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proofhouse_guard::pins::{FILE as LOCK, LockFile, PinKind, by_name};
+use proofhouse_guard::engine::GuardProtocol;
+use proofhouse_guard::pins::{FILE as LOCK, LockFile, PinKind, by_name, canonical_card};
 use proofhouse_guard::record::{GuardRecorder, SharedRecorder};
+use proofhouse_guard::share::SessionGroup;
 use proofhouse_guard::{
     FindingCode, GuardAsks, GuardDecision, GuardFinding, GuardOpenError, ListeningGuard,
     OpenedGuard, OpenedPolicy,
@@ -30,7 +33,16 @@ const MAX_FINDINGS: usize = 10;
 /// Whether the guard can stand in front of a server of this mode.
 #[must_use]
 pub fn is_guardable(mode: &Mode) -> bool {
-    *mode == Mode::McpServer
+    protocol_of(mode).is_some()
+}
+
+/// What the guard speaks with servers of this mode, if it does.
+fn protocol_of(mode: &Mode) -> Option<GuardProtocol> {
+    match mode {
+        Mode::McpServer => Some(GuardProtocol::Mcp),
+        Mode::A2aServer => Some(GuardProtocol::A2a),
+        _ => None,
+    }
 }
 
 /// A subject that reaches its servers through the guard.
@@ -93,19 +105,21 @@ impl GuardedSubject {
             recorder: recorder.shared(),
             stop: cancel.clone().drop_guard(),
             directory,
+            group: SessionGroup::default(),
         };
         if self.info.approves_controls {
             guards.approve(run)?;
         }
         let mut servers = Vec::new();
-        let mut place = 0;
+        let mut places: HashMap<&Mode, u16> = HashMap::new();
         for server in &run.servers {
-            if !is_guardable(&server.mode) {
+            let Some(protocol) = protocol_of(&server.mode) else {
                 servers.push(server.clone());
                 continue;
-            }
-            let guard = self.guard(&guards, server, place).await?;
-            place += 1;
+            };
+            let place = places.entry(&server.mode).or_default();
+            let guard = self.guard(&guards, server, (protocol, *place)).await?;
+            *place += 1;
             servers.push(ListeningServer {
                 address: guard.url().to_owned(),
                 ..server.clone()
@@ -115,20 +129,21 @@ impl GuardedSubject {
         Ok((guards, servers))
     }
 
-    /// The guard in front of one server, which is the `place`th of its mode.
+    /// The guard in front of one server, which speaks a protocol and is the `place`th that does.
     async fn guard(
         &self,
         guards: &RunGuards,
         server: &ListeningServer,
-        place: u16,
+        (protocol, place): (GuardProtocol, u16),
     ) -> Result<ListeningGuard, SubjectError> {
-        let opened = Arc::new(OpenedGuard::new(
+        let opened = OpenedGuard::new(
             self.policy.clone(),
             server.actor.clone(),
             server.address.clone(),
             Some(guards.lock()),
             guards.recorder.clone(),
-        ));
+        );
+        let opened = Arc::new(opened.of_protocol(protocol));
         // A subject that looks for its servers at fixed places finds the guards there.
         let mut listen = match self.inner.listen(&server.mode) {
             Some(address) => address,
@@ -144,6 +159,7 @@ impl GuardedSubject {
             listen,
             asks,
             ProxySettings::default(),
+            Some(guards.group.clone()),
         );
         let guard = guard.await;
         guard.map_err(|error| SubjectError(format!("the guard cannot start: {error}")))
@@ -221,6 +237,8 @@ struct RunGuards {
     recorder: SharedRecorder,
     stop: DropGuard,
     directory: TempDir,
+    /// The subject carries values from one server to another.
+    group: SessionGroup,
 }
 
 impl RunGuards {
@@ -231,10 +249,16 @@ impl RunGuards {
     /// Writes the definitions that the servers have without the attack into the lock.
     fn approve(&self, run: &RunContext) -> Result<(), SubjectError> {
         let approved = self.lock().update(|lock| {
-            for (actor, tools) in &run.benign_tools {
+            for (actor, tools) in &run.benign.tools {
                 let pins = lock.servers.entry(actor.clone()).or_default();
                 let tools = by_name(PinKind::Tool, tools);
                 pins.items.insert(PinKind::Tool, tools);
+            }
+            for server in &run.servers {
+                if let Some(card) = run.benign.cards.get(&server.actor) {
+                    let pins = lock.servers.entry(server.actor.clone()).or_default();
+                    pins.agent_card = Some(canonical_card(&card.at(&server.address)));
+                }
             }
         });
         approved.map_err(SubjectError::of)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use proofhouse_oatf::Mode;
-use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer};
+use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer, OfferedCard};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -170,8 +170,17 @@ pub struct RunContext {
     pub clients: Vec<Mode>,
     /// Where the run's chance comes from.
     pub seed: u64,
-    /// The definitions of tools that the servers have without the attack, by actor, where there is a control.
-    pub benign_tools: HashMap<String, Vec<Value>>,
+    /// What the servers offer without the attack, where there is a control.
+    pub benign: BenignOffers,
+}
+
+/// What the servers of a document offer without the attack, by actor.
+#[derive(Debug, Clone, Default)]
+pub struct BenignOffers {
+    /// The definitions of tools.
+    pub tools: HashMap<String, Vec<Value>>,
+    /// The cards of agents.
+    pub cards: HashMap<String, OfferedCard>,
 }
 
 /// How patient runs are.

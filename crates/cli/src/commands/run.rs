@@ -87,7 +87,7 @@ const DEFAULT_JOBS: u16 = 8;
     3   could not run, the preflight failed, or the results cannot be written\n  \
     64  invalid arguments\n  \
     130 stopped by Ctrl-C before anything got through\n\n\
-    With --guard, runs with the guard decide the exit code; attacks that it cannot guard, those without an MCP server, count without it.\n\n\
+    With --guard, runs with the guard decide the exit code; attacks that it cannot guard, those without an MCP server or an A2A agent, count without it.\n\n\
     Without a subject and --fail-on, both simulations run, and the exit code is 0 if the gullible one \
     was exploited by every attack and the careful one by none.")]
 pub(crate) struct RunCommand {
@@ -160,13 +160,13 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "MODE", value_enum, default_value_t = ProgressMode::Auto)]
     progress: ProgressMode,
 
-    /// Run every attack twice, without and with the guard between the agent and its MCP servers, and report both side by
-    /// side. POLICY is a file, or `stock` for the built-in policy. Calls that need somebody's consent are denied
+    /// Run every attack twice, without and with the guard between the agent under test and its servers, and report both side
+    /// by side. POLICY is a file, or `stock` for the built-in policy. Calls that need somebody's consent are denied
     #[arg(long, value_name = "POLICY")]
     guard: Option<PathBuf>,
 
-    /// Start every run as if the guard had never seen the servers. Without this flag, it has pinned the tools of the
-    /// control run, and withholds those that an attack changes
+    /// Start every run as if the guard had never seen the servers. Without this flag, it has pinned the tools and cards
+    /// of the control run, and withholds those that an attack changes
     #[arg(long, requires = "guard")]
     guard_first_use: bool,
 

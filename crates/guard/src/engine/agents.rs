@@ -19,7 +19,8 @@ use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::{
     CardKind, LockFile, LockFileError, canonical_card, changes_of_card, hidden_text,
 };
-use crate::taint::TaintLabel;
+use crate::share::SharedFact;
+use crate::taint::{TaintLabel, texts_below};
 
 /// How much of a stream is read together with what comes next: a value may be cut in two.
 const TAIL: usize = 2048;
@@ -277,6 +278,11 @@ impl GuardSession {
         let origin = format!("{}/{} the card", self.setup.server, listings::DEFINITION);
         self.mentions.read(&origin, &texts, None);
         self.taint.remember(TaintLabel::Untrusted, &origin, &texts);
+        self.fact(|| SharedFact::Texts {
+            label: TaintLabel::Untrusted,
+            origin,
+            texts: texts_below(&texts),
+        });
     }
 }
 

@@ -26,6 +26,7 @@ use crate::engine::{
     BLOCKED, GuardAction, GuardProtocol, GuardSession, MessageFrom, Passage, TextPassage,
 };
 use crate::pins::{CardKind, LockFileError};
+use crate::share::SessionGroup;
 
 /// The header of a redirect that says where to.
 const LOCATION: &str = "location";
@@ -90,6 +91,8 @@ struct HttpProxy {
     sign_in: SignIn,
     /// Where messages go, if the server is an agent of A2A.
     agent: Option<Arc<AgentPlaces>>,
+    /// The sessions that know what those of this guard learn.
+    group: Option<SessionGroup>,
 }
 
 /// Sessions by their id, and when each was begun. Stateless clients share the one without an id.
@@ -116,11 +119,17 @@ impl GuardSessions {
 struct HttpExchange {
     number: u64,
     session: SharedGuard,
+    group: Option<SessionGroup>,
 }
 
 impl HttpExchange {
     fn with<T>(&self, work: impl FnOnce(&mut GuardSession) -> T) -> T {
-        work(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner))
+        let done = work(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner));
+        // Before the client or the server gets anything.
+        if let Some(group) = &self.group {
+            group.tell(&self.session);
+        }
+        done
     }
 
     fn judge(&self, from: MessageFrom, text: &[u8]) -> Passage {
@@ -172,7 +181,8 @@ impl Drop for OpenAsk<'_> {
 }
 
 impl HttpGuard {
-    /// A guard in front of a server, which clients reach at `address`. `make` makes the state of a session.
+    /// A guard in front of a server, which clients reach at `address`. `make` makes the state of a session; what one of a `group`
+    /// learns, all know.
     ///
     /// # Errors
     ///
@@ -183,6 +193,7 @@ impl HttpGuard {
         client: Client,
         asker: Option<Arc<PersonAsker>>,
         make: Box<MakeSession>,
+        group: Option<SessionGroup>,
     ) -> Result<Self, HttpGuardError> {
         let url = Url::parse(upstream).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
@@ -207,6 +218,7 @@ impl HttpGuard {
             exchanges: AtomicU64::new(1),
             sign_in,
             agent,
+            group,
         })))
     }
 
@@ -288,6 +300,7 @@ impl HttpProxy {
         let exchange = HttpExchange {
             number: self.exchanges.fetch_add(1, Ordering::Relaxed),
             session,
+            group: self.group.clone(),
         };
         let body = match &request.body {
             Ok(body) => body.clone(),
@@ -342,17 +355,25 @@ impl HttpProxy {
     fn session_of(&self, request: &Request) -> Result<SharedGuard, LockFileError> {
         let id = request.header(SESSION);
         if id.is_none() && is_initialize(request) {
-            return Ok(Arc::new(Mutex::new(self.begin()?)));
+            return self.new_session();
         }
         let id = id.unwrap_or_default().to_owned();
         self.lock_sessions(|sessions| {
             if let Some((_, session)) = sessions.by_id.get(&id) {
                 return Ok(Arc::clone(session));
             }
-            let session = Arc::new(Mutex::new(self.begin()?));
+            let session = self.new_session()?;
             sessions.insert(id, Arc::clone(&session));
             Ok(session)
         })
+    }
+
+    fn new_session(&self) -> Result<SharedGuard, LockFileError> {
+        let session = Arc::new(Mutex::new(self.begin()?));
+        if let Some(group) = &self.group {
+            group.join(&session);
+        }
+        Ok(session)
     }
 
     /// Remembers a session that the server began, and forgets one that the client ended.
@@ -677,13 +698,17 @@ impl HttpProxy {
         body: &[u8],
     ) -> Result<Value, CardRefusal> {
         let card: Value = serde_json::from_slice(body)?;
-        let session = self.session_of(request)?;
-        let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reason) = session.judge_card(CardKind::Public, &card)? {
+        let exchange = HttpExchange {
+            number: 0,
+            session: self.session_of(request)?,
+            group: self.group.clone(),
+        };
+        let judged = exchange.with(|session| session.judge_card(CardKind::Public, &card));
+        if let Some(reason) = judged? {
             return Err(CardRefusal::Withheld(reason));
         }
         agent.rewrite(card).map_err(|problem| {
-            session.refused(&problem.to_string());
+            exchange.with(|session| session.refused(&problem.to_string()));
             problem.into()
         })
     }

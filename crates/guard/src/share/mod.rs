@@ -6,6 +6,7 @@
 //! answer in time is left out, and that is told.
 
 mod fact;
+mod group;
 mod partner;
 mod place;
 
@@ -21,6 +22,7 @@ use tokio::sync::oneshot;
 
 use fact::portions;
 pub(crate) use fact::{MAX_TOLD, SharedFact};
+pub use group::SessionGroup;
 use partner::{HEARD_TIME, PartnerIncoming, ShareMessage, SharePartner, Unheard, greet};
 pub use place::{ShareError, ShareSetup, SharedBy};
 use place::{SharePlace, SocketFile};

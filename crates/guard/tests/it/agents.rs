@@ -271,6 +271,7 @@ async fn a_card_leads_to_the_guard_and_what_passes_is_what_was_sent() {
         client.clone(),
         None,
         Box::new(make),
+        None,
     );
     tokio::spawn(bound.serve(
         Arc::new(guard.unwrap()),

@@ -165,6 +165,7 @@ async fn start(policy: Policy, asker: Option<PersonAsker>) -> Setup {
         client.clone(),
         asker.map(Arc::new),
         Box::new(make),
+        None,
     )
     .unwrap();
     tokio::spawn(bound.serve(Arc::new(guard), WireLimits::default(), cancel.clone()));

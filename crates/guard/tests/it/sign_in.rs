@@ -141,7 +141,7 @@ async fn start(names_itself: bool) -> Setup {
         GuardSession::new(setup, recorder.clone())
     };
     let url = format!("http://{}/mcp", guarded.server.get().unwrap());
-    let guard = HttpGuard::new(&url, address, client.clone(), None, Box::new(make)).unwrap();
+    let guard = HttpGuard::new(&url, address, client.clone(), None, Box::new(make), None).unwrap();
     tokio::spawn(bound.serve(Arc::new(guard), WireLimits::default(), cancel.clone()));
     Setup {
         guarded,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use proofhouse_oatf::Mode;
 
+pub use a2a_server::{OfferedCard, offered_cards};
 pub(crate) use mcp_server::carrier as mcp_carrier;
 pub use mcp_server::{mcp_over, offered_tools};
 

@@ -22,7 +22,6 @@ use super::replies::{self, Rest};
 use super::state::{self, A2aServerState};
 use crate::actor::{ActorContext, Advance};
 use crate::delivery_note::{DeliveryNote, NotedCarrier};
-use crate::drivers::a2a::hybrid::hybrid;
 use crate::drivers::a2a::push::PushTarget;
 use crate::exposure::CarrierKind;
 use crate::facts::UnseenKind;
@@ -192,14 +191,8 @@ impl A2aServer {
 
     /// The card of a state, or one that is just enough to find the way here.
     fn served_card(&self, state: &A2aServerState, address: &str) -> Value {
-        let written = match &state.card {
-            Some(card) => self.context.interpolate(card, None, None),
-            None => json!({"name": self.context.name()}),
-        };
-        if state.verbatim {
-            return written;
-        }
-        hybrid(&written, address)
+        let filled = |card: &Value| self.context.interpolate(card, None, None);
+        state.served_card(self.context.name(), filled).at(address)
     }
 
     /// The card for those who are known to us; there is only the one.

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use self::handler::A2aServer;
 use self::state::A2aServerState;
+pub use self::state::{OfferedCard, offered_cards};
 use super::a2a::{push, url};
 use crate::actor::ActorContext;
 use crate::driver::{

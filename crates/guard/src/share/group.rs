@@ -1,0 +1,46 @@
+//! Sessions of one process that share what they learn, such as those of the servers that one agent under test uses.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::engine::GuardSession;
+
+type SharedSession = Arc<Mutex<GuardSession>>;
+
+/// Sessions that know what each other learned. It keeps none of them alive.
+///
+/// Whoever holds the group may lock a session, and never the other way round.
+#[derive(Clone, Default)]
+pub struct SessionGroup(Arc<Mutex<Vec<Weak<Mutex<GuardSession>>>>>);
+
+impl SessionGroup {
+    /// A session takes part from now on, and knows what the others know.
+    pub fn join(&self, session: &SharedSession) {
+        let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        members.retain(|member| member.strong_count() > 0);
+        // Each knows what all know, so one is enough.
+        let known = members.iter().find_map(Weak::upgrade);
+        let known = known.map(|other| with(&other, |other| other.all_facts()));
+        with(session, |session| {
+            session.share();
+            session.learn(&known.unwrap_or_default());
+        });
+        members.push(Arc::downgrade(session));
+    }
+
+    /// Tells the others what a session learned since this was called last. They know it when this returns.
+    pub fn tell(&self, session: &SharedSession) {
+        let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let facts = with(session, GuardSession::take_facts);
+        if facts.is_empty() {
+            return;
+        }
+        let others = members.iter().filter_map(Weak::upgrade);
+        for other in others.filter(|other| !Arc::ptr_eq(other, session)) {
+            with(&other, |other| other.learn(&facts));
+        }
+    }
+}
+
+fn with<T>(session: &SharedSession, work: impl FnOnce(&mut GuardSession) -> T) -> T {
+    work(&mut session.lock().unwrap_or_else(PoisonError::into_inner))
+}
