@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proofhouse_guard::engine::GuardProtocol;
-use proofhouse_guard::pins::{FILE as LOCK, LockFile, PinKind, by_name, canonical_card};
+use proofhouse_guard::pins::{CardKind, FILE as LOCK, LockFile, PinKind, by_name, canonical_card};
 use proofhouse_guard::record::{GuardRecorder, SharedRecorder};
 use proofhouse_guard::share::SessionGroup;
 use proofhouse_guard::{
@@ -257,7 +257,8 @@ impl RunGuards {
             for server in &run.servers {
                 if let Some(card) = run.benign.cards.get(&server.actor) {
                     let pins = lock.servers.entry(server.actor.clone()).or_default();
-                    pins.agent_card = Some(canonical_card(&card.at(&server.address)));
+                    let card = canonical_card(&card.at(&server.address));
+                    pins.cards.insert(CardKind::Public, card);
                 }
             }
         });
