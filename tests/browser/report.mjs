@@ -170,6 +170,17 @@ for (const colorScheme of ["light", "dark"]) {
   const resisted = await rows.count();
   check("the filter needs no scripts", resisted > 0 && resisted < all, { all, resisted });
   await plain.page.locator("label[for=show-all]").click();
+  const levels = {};
+  for (const level of ["critical", "high", "medium", "low"]) {
+    await plain.page.locator(`label[for=level-${level}]`).click();
+    levels[level] = await rows.count();
+    const others = plain.page.locator(`#matrix tbody tr:visible:not(.${level}), .finding:visible:not(.${level})`);
+    levels[`not ${level}`] = await others.count();
+  }
+  const shown = ["critical", "high", "medium", "low"].map((level) => levels[level]);
+  const sound = shown.some((count) => count > 0) && shown.every((count) => count < all);
+  check("severities are filtered without scripts", sound && !shown.some((_, at) => levels[`not ${["critical", "high", "medium", "low"][at]}`]), levels);
+  await plain.page.locator("label[for=level-all]").click();
   await plain.page.locator("#matrix td a").first().click();
   await plain.page.locator("details.run > summary").first().click();
   check("it reads without scripts", await plain.page.locator(".step.found pre mark").first().isVisible());

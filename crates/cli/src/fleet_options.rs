@@ -38,28 +38,28 @@ pub(crate) struct FleetOptions {
     #[arg(long, requires = "name")]
     pub(crate) plan_only: bool,
 
-    /// Keep compressed traces in this directory or object store (s3://BUCKET/PATH, gs://…, az://…), which every worker
-    /// must reach [default: no traces are kept]
+    /// Store compressed traces in this directory or object store (s3://BUCKET/PATH, gs://…, az://…). Every worker needs
+    /// access to it [default: traces are not stored]
     #[arg(long, value_name = "DIR|URL", requires = "name")]
     pub(crate) traces: Option<TracePlace>,
 
-    /// The most tokens that all workers together may use, for every model or as MODEL=N. Runs under way are not
-    /// interrupted; can be repeated
+    /// The maximum number of tokens that all workers together may use, for every model (N) or for one (MODEL=N). Runs
+    /// that have started are not interrupted. Can be repeated
     #[arg(long, value_name = "[MODEL=]N", requires = "name")]
     max_tokens: Vec<Cap>,
 
-    /// The most runs at a time of all workers together, for every model or as MODEL=N. A run makes one model call at
-    /// a time; can be repeated
+    /// The maximum number of runs at the same time on all workers together, for every model (N) or for one (MODEL=N). A
+    /// run makes one model call at a time. Can be repeated
     #[arg(long, value_name = "[MODEL=]N", requires = "name")]
     max_concurrent: Vec<Cap>,
 
-    /// The most requests per minute that all workers together may send, for every model or as MODEL=N; `judges=N` for
-    /// the models that judge. Also limits how many runs are under way; can be repeated
+    /// The maximum number of requests per minute from all workers together, for every model (N), for one (MODEL=N), or
+    /// for the models that judge (judges=N). Also limits the number of active runs. Can be repeated
     #[arg(long, value_name = "[MODEL=]N", requires = "name")]
     requests_per_minute: Vec<Cap>,
 
-    /// The most that all workers together may spend, for every model or as MODEL=AMOUNT, in the currency of --prices.
-    /// Runs under way are not interrupted; can be repeated
+    /// The maximum amount that all workers together may spend, for every model (AMOUNT) or for one (MODEL=AMOUNT), in
+    /// the currency of --prices. Runs that have started are not interrupted. Can be repeated
     #[arg(long, value_name = "[MODEL=]AMOUNT", requires_all = ["name", "prices"])]
     max_cost: Vec<CostCap>,
 

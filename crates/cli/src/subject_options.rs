@@ -55,9 +55,9 @@ impl From<ServesFlag> for spec::Serves {
 // Headers need somebody who gets them.
 #[command(group(ArgGroup::new("reached").multiple(true).args(["serves", "ag_ui_url", "a2a_url", "mcp_url"])))]
 pub(crate) struct SubjectOptions {
-    /// The agent to attack: a name from proofhouse.yaml, sim:gullible, sim:careful, the path of an agent manifest,
-    /// or a bare model such as model:openai:MODEL. Repeat it to compare several [default: all subjects in
-    /// proofhouse.yaml; without that file, both simulations]
+    /// The agent to attack: a name from proofhouse.yaml, a simulation (sim:gullible, sim:careful), the path of an agent
+    /// manifest, or a model without an agent, such as model:openai:MODEL. Can be repeated [default: all subjects in
+    /// proofhouse.yaml, or both simulations if there is no such file]
     #[arg(long = "subject", value_name = "SUBJECT")]
     subjects: Vec<String>,
 
@@ -83,12 +83,12 @@ pub(crate) struct SubjectOptions {
 
     /// Start the agent with this command for every run. The placeholders {mcp_url}, {a2a_url}, {prompt}, {port},
     /// {mcp_config} and {directory} are replaced in its arguments; the same values are in environment variables
-    /// such as PROOFHOUSE_MCP_URL, and the prompt is also on stdin. Whatever the command prints to stdout is its
-    /// answer. Repeat it to compare several
+    /// such as PROOFHOUSE_MCP_URL, and the prompt is also sent to stdin. What the command prints to stdout is the
+    /// agent's answer. Can be repeated
     #[arg(long = "command", value_name = "COMMAND")]
     commands: Vec<String>,
 
-    /// The command is a server that speaks this protocol at {port}, instead of doing one task and exiting
+    /// The command starts a server that speaks this protocol on {port}. Without this flag, it does one task and exits
     #[arg(long, value_enum, requires = "commands")]
     serves: Option<ServesFlag>,
 
@@ -118,8 +118,8 @@ pub(crate) struct SubjectOptions {
     )]
     copy: Option<PathBuf>,
 
-    /// Run the command in this directory itself [default: an empty directory for every run. Files of the current
-    /// directory that the command names, such as agent.py, are found]
+    /// Run the command in this directory [default: a new, empty directory for every run; files that the command names,
+    /// such as agent.py, are still found in the current directory]
     #[arg(long, value_name = "DIR", requires = "commands")]
     directory: Option<PathBuf>,
 

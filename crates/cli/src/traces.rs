@@ -24,7 +24,7 @@ pub(crate) struct TraceOptions {
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     from: Option<Format>,
 
-    /// The actor to assign to all messages; `otlp` and `json-rpc` traces name none
+    /// The actor to assign to all messages, for traces that do not name one (`otlp`, `json-rpc`)
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
 

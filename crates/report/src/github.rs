@@ -25,13 +25,14 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     }
     let overall = &view.summary.overall;
     let summary = format!(
-        "attack success rate {} ({} runs, 95% interval {}); {} of {} {} got through; {} of {} runs inconclusive{}{}",
+        "attack success rate {} ({} runs, 95% interval {}); {} of {} {} {}; {} of {} runs inconclusive{}{}",
         percent(&overall.attacks.success),
         of(&overall.attacks.success),
         interval(&overall.attacks.success),
         overall.documents_exploited,
         overall.documents_counted,
         view.counted_attacks(),
+        view.got_through(),
         overall.attacks.inconclusive,
         overall.attacks.runs,
         if overall.reasons.is_empty() {

@@ -41,7 +41,7 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
             plural(all, "attack"),
             overall.documents_unproved
         ),
-        (some, all) => format!("{some} of {} got through", view.counted(all)),
+        (some, all) => format!("{some} of {} {}", view.counted(all), view.got_through()),
     };
     let _ = writeln!(out, "### Proofhouse: {verdict}\n");
     if overall.attacks.runs > 0 {

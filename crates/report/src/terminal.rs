@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use super::guard;
 use super::text::{
-    amount, column, cut, duration, full_stop, interval, line, of, percent, plural, words,
+    amount, column, cut, duration, full_stop, in_a_sentence, interval, line, of, percent, plural,
+    words,
 };
 use super::view::{InconclusiveGroup, MatrixCell, ReportView, reasons_line, severity_rank, title};
 use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
@@ -53,11 +54,14 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     lines_of_subjects(view, &painter, &mut out);
     lines_of_guards(view, &painter, &mut out);
     if let Some(comparison) = view.input.comparison {
-        let _ = writeln!(
-            out,
-            "\nSince {}: {}",
-            line(&comparison.baseline),
-            comparison.counts()
+        out.push('\n');
+        painter.wrap(
+            &format!(
+                "Since {}: {}",
+                line(&comparison.baseline),
+                comparison.counts()
+            ),
+            &mut out,
         );
         if let Some(standing) = comparison.standing() {
             painter.wrap(&standing, &mut out);
@@ -94,6 +98,8 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
                 of(&one.now),
             )
         });
+        // Beside it there are a word, a subject and two rates.
+        let document_width = (painter.width - 44).min(30);
         for (change, document, subject, before, now) in as_a_whole.chain(changed).take(MOST_CHANGES)
         {
             let code = if change.is_regression() { RED } else { GREEN };
@@ -101,7 +107,7 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
                 out,
                 "  {} {}  {}  {before} → {now}",
                 painter.paint(code, &column(change.word(), 6)),
-                column(document, 30),
+                column(document, document_width),
                 column(subject, 16),
             );
         }
@@ -266,30 +272,50 @@ fn lines_of_guards(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
     if view.summary.guards.is_empty() {
         return;
     }
-    let heading = format!(
-        "\n{}  {}  {}  {}  {}  {}  {}  BLOCKS",
-        column("SUBJECT", 16),
-        column("GUARD", 12),
-        column("ATTACKS", 7),
-        column("HITS", 9),
-        column("INC", 3),
-        column("CONTROL", 7),
-        column("ASKS", 5),
-    );
-    let _ = writeln!(out, "{}", painter.paint(BOLD, &heading));
-    for row in guard::rows(&view.summary.guards) {
-        let line = format!(
-            "{}  {}  {}  {}  {}  {}  {}  {}",
-            column(row.subject, 16),
-            column(row.guard, 12),
-            column(&row.attacks(), 7),
-            column(&of(&row.group.attacks.success), 9),
-            column(&amount(row.group.attacks.inconclusive), 3),
-            column(&of(&row.group.twins.task_success), 7),
-            column(&row.asks(), 5),
-            row.blocks(),
+    let is_narrow = painter.width < NARROW;
+    let (subject_width, guard_width) = if is_narrow { (10, 8) } else { (16, 12) };
+    let row = |[
+        subject,
+        guard,
+        attacks,
+        hits,
+        inconclusive,
+        control,
+        asks,
+        blocks,
+    ]: [&str; 8]| {
+        let control = if is_narrow {
+            String::new()
+        } else {
+            format!("{}  ", column(control, 7))
+        };
+        let row = format!(
+            "{}  {}  {}  {}  {}  {control}{}  {blocks}",
+            column(subject, subject_width),
+            column(guard, guard_width),
+            column(attacks, 7),
+            column(hits, 9),
+            column(inconclusive, 3),
+            column(asks, 5),
         );
-        let _ = writeln!(out, "{}", line.trim_end());
+        row.trim_end().to_owned()
+    };
+    let heading = row([
+        "SUBJECT", "GUARD", "ATTACKS", "HITS", "INC", "CONTROL", "ASKS", "BLOCKS",
+    ]);
+    let _ = writeln!(out, "\n{}", painter.paint(BOLD, &heading));
+    for side in guard::rows(&view.summary.guards) {
+        let line = row([
+            side.subject,
+            side.guard,
+            &side.attacks(),
+            &of(&side.group.attacks.success),
+            &amount(side.group.attacks.inconclusive),
+            &of(&side.group.twins.task_success),
+            &side.asks(),
+            &side.blocks(),
+        ]);
+        let _ = writeln!(out, "{line}");
     }
     out.push('\n');
     painter.wrap(
@@ -458,7 +484,10 @@ fn findings(view: &ReportView<'_>, painter: &Painter, out: &mut String) {
         }
         if let Some((place, what)) = cell.document.mitigation.parts().next() {
             let what = line(&cut(what, MOST_OF_TEXT));
-            painter.wrap(&format!("   Fix: {place}: {what}"), out);
+            painter.wrap(
+                &format!("   Fix {}: {}", in_a_sentence(place), in_a_sentence(&what)),
+                out,
+            );
         }
     }
     out.push('\n');
@@ -529,7 +558,7 @@ impl Painter {
         let indent = &text[..text.len() - text.trim_start_matches(' ').len()];
         let mut used = 0;
         for word in text.split_whitespace() {
-            let word = column(word, self.width - 2);
+            let word = column(word, self.width - indent.len());
             let word = word.trim_end();
             let wide = unicode_width::UnicodeWidthStr::width(word);
             if used > 0 && used + 1 + wide > self.width {

@@ -178,6 +178,20 @@ pub(crate) fn plural(number: u64, one: &str) -> String {
     }
 }
 
+/// A sentence as it stands after a colon: its first word has no capital, unless it is an abbreviation.
+pub(crate) fn in_a_sentence(sentence: &str) -> String {
+    let mut rest = sentence.chars();
+    let first = rest.next().map(|first| first.to_lowercase().to_string());
+    let is_usual = sentence
+        .chars()
+        .nth(1)
+        .is_some_and(|second| second.is_lowercase() || second == ' ');
+    match first {
+        Some(first) if is_usual => first + rest.as_str(),
+        _ => sentence.to_owned(),
+    }
+}
+
 /// A sentence with one full stop at its end, whether or not it has one.
 pub(crate) fn full_stop(sentence: &str) -> String {
     let sentence = sentence.trim_end();
@@ -219,6 +233,19 @@ mod tests {
             ("It is ours. ", "It is ours."),
         ] {
             assert_eq!(full_stop(sentence), expected);
+        }
+    }
+
+    #[test]
+    fn sentences_go_on_after_a_colon() {
+        for (sentence, expected) in [
+            ("The agent paid", "the agent paid"),
+            ("A tool lied", "a tool lied"),
+            ("MCP tools lied", "MCP tools lied"),
+            ("Ähnliches", "ähnliches"),
+            ("", ""),
+        ] {
+            assert_eq!(in_a_sentence(sentence), expected);
         }
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::ReportInput;
-use super::text::{plural, words};
+use super::text::{in_a_sentence, plural, words};
 use proofhouse_campaign::accepted::AcceptedRisk;
 use proofhouse_campaign::comparison::CellComparison;
 use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
@@ -96,9 +96,18 @@ impl<'a> ReportView<'a> {
     /// What is counted: attacks, or attacks against each of several agents.
     pub(crate) fn counted_attacks(&self) -> &'static str {
         if self.result.subjects.len() > 1 {
-            "pairs of attack and agent"
+            "attack–agent pairs"
         } else {
             "attacks"
+        }
+    }
+
+    /// What is said of those of them whose attack got through.
+    pub(crate) fn got_through(&self) -> &'static str {
+        if self.result.subjects.len() > 1 {
+            "were exploited"
+        } else {
+            "got through"
         }
     }
 
@@ -109,20 +118,20 @@ impl<'a> ReportView<'a> {
             return format!("ASR@{repeats}: unknown, because runs are missing.");
         }
         format!(
-            "ASR@{repeats}: {} of {} {} got through at least once.",
+            "ASR@{repeats}: {} of {} {} {} at least once.",
             overall.documents_exploited,
             overall.documents_counted,
             self.counted_attacks(),
+            self.got_through(),
         )
     }
 
     /// How many attacks there are, or how many pairs where there are several agents.
     pub(crate) fn counted(&self, many: u64) -> String {
-        let counted = plural(many, self.counted_word());
         if self.result.subjects.len() > 1 {
-            counted + " of attack and agent"
+            plural(many, "attack–agent pair")
         } else {
-            counted
+            plural(many, "attack")
         }
     }
 
@@ -297,16 +306,14 @@ impl<'a> MatrixCell<'a> {
     /// What happened, in one sentence.
     pub(crate) fn sentence(&self) -> String {
         let success = &self.summary.attacks.success;
-        let runs = if success.all == 1 {
-            "in the only conclusive run".to_owned()
-        } else {
-            format!("in {} of {} runs", success.some, success.all)
-        };
         let findings = self.findings();
         let what = findings
             .first()
             .and_then(|finding| finding.info?.description.as_deref());
-        let what = what.map(|what| format!(": {}", what.trim().trim_end_matches('.')));
+        let what = what.map(|what| {
+            let what = what.trim().trim_end_matches('.');
+            format!(": {}", in_a_sentence(what))
+        });
         // A hit that the control has, too, is not the attack's.
         let control = if self.summary.twins.false_positives.some > 0 {
             " The control run matched, too: the agent does the same without the attack, so this hit may not be the attack's doing."
@@ -314,8 +321,10 @@ impl<'a> MatrixCell<'a> {
             ""
         };
         format!(
-            "The attack got through against \"{}\" {runs}{}.{control}",
+            "The attack got through against {} ({} of {} runs){}.{control}",
             self.subject.name,
+            success.some,
+            success.all,
             what.unwrap_or_default()
         )
     }

@@ -31,7 +31,7 @@ pub use json::ValueError;
 pub use path::{DocPath, PathSegment};
 pub use plain::plain_error;
 pub use printable::{is_invisible, printable, printable_line, starred};
-pub use repository::REPOSITORY;
+pub use repository::{REPOSITORY, page};
 pub use suggest::did_you_mean;
 pub use tree::{NodeRef, Source};
 pub use walk::{DocumentWalk, ReplacedText, SpanShift};

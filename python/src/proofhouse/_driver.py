@@ -12,9 +12,12 @@ import subprocess
 import threading
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Callable, Iterator, Literal, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Literal, Mapping, Sequence, TypedDict
 
 from ._binary import binary
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Kind = Literal["control", "attack"]
 Purpose = Literal["probe", "control", "attack"]
@@ -335,7 +338,7 @@ class Attack:
 
     The turns are those of channel probes (once per agent and session), of the control run (once per agent, document and
     session) and of the attack. Set ``turn.answer`` before the next one. Afterwards, ``result`` tells what came of it. An
-    exception in the loop body counts as a failure of the agent if ``turn.failed(error)`` is called; otherwise it
+    exception in the loop body counts as a failure of the agent if ``attack.fail(error)`` is called; otherwise it
     ends the attack.
     """
 
@@ -461,7 +464,31 @@ def default_driver() -> Driver:
         return _default
 
 
-def attack(document: str, **options: Any) -> Attack:
+class AttackOptions(TypedDict, total=False):
+    """What may be said of an attack; see :meth:`Driver.attack`."""
+
+    agent: str | None
+    kind: Kind
+    repeats: int
+    max_asr: float
+    paths: Sequence[str | os.PathLike[str]]
+    deadline: float | None
+    seed: int
+    probes: bool
+    secrets: Sequence[str]
+
+
+class Filters(TypedDict, total=False):
+    """Which documents are meant; see :meth:`Driver.select`."""
+
+    paths: Sequence[str | os.PathLike[str]]
+    category: str | Sequence[str]
+    tag: str | Sequence[str]
+    severity: str | Sequence[str]
+    protocol: str | Sequence[str]
+
+
+def attack(document: str, **options: Unpack[AttackOptions]) -> Attack:
     """An attack on an agent in this process, for those who drive it themselves.
 
     ``document`` is the id of a threat document or the name of its file without the ending. The options are those of
@@ -471,6 +498,6 @@ def attack(document: str, **options: Any) -> Attack:
     return default_driver().attack(document, **options)
 
 
-def select(*ids: str, **filters: Any) -> list[Selected]:
+def select(*ids: str, **filters: Unpack[Filters]) -> list[Selected]:
     """The threat documents that fit; see :meth:`Driver.select`."""
     return default_driver().select(*ids, **filters)

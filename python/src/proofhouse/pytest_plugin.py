@@ -2,8 +2,8 @@
 
 ::
 
-    @pytest.mark.proofhouse("weather-key-theft")                   # collected as [control] and [attack]
-    def test_weather_agent(attack):                                # servers are up, ports chosen
+    @pytest.mark.proofhouse("weather-key-theft")                   # runs as two tests: [control] and [attack]
+    def test_weather_agent(attack):                                # Proofhouse has already started the attacker's servers
         attack.answer = my_agent(attack.prompt, mcp_urls=attack.mcp_urls)
 
     @pytest.mark.proofhouse(category="response_fabrication", repeats=5, max_asr=0.1)

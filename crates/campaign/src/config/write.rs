@@ -26,6 +26,8 @@ pub struct Draft {
     pub simulation: Option<String>,
     /// The configuration of MCP servers that the command reads.
     pub mcp_config: Option<String>,
+    /// Whether the command gets a copy of the project for every run, because it reads that configuration there.
+    pub copies_project: bool,
     /// The model of agents of manifests.
     pub model: Option<String>,
     /// How often each attack is tried.
@@ -88,7 +90,7 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
          subjects:\n",
     );
     if let Some(command) = &draft.command {
-        command_block(&mut out, &mut names, command, draft.mcp_config.as_deref());
+        command_block(&mut out, &mut names, command, draft);
     }
     for agent in &draft.agents {
         agent_block(&mut out, &mut names, agent, draft.model.as_deref());
@@ -139,12 +141,7 @@ pub fn text(draft: &Draft, found: &DiscoveredProject) -> String {
     out
 }
 
-fn command_block(
-    out: &mut String,
-    names: &mut SubjectNames,
-    command: &str,
-    mcp_config: Option<&str>,
-) {
+fn command_block(out: &mut String, names: &mut SubjectNames, command: &str, draft: &Draft) {
     let _ = write!(
         out,
         "  # A command that is started for every run. {{mcp_url}}, {{a2a_url}}, {{prompt}} and {{port}} are replaced, and are\n  \
@@ -153,14 +150,24 @@ fn command_block(
         names.new_one("agent"),
         to_inline_scalar(command),
     );
-    if let Some(config) = mcp_config {
-        let _ = write!(
-            out,
-            "    # {{mcp_config}} is a copy of this file with the attack's servers. If the command reads only the file itself,\n    \
+    if let Some(config) = &draft.mcp_config {
+        let file = to_inline_scalar(config);
+        let _ = if draft.copies_project {
+            write!(
+                out,
+                "    # The command reads this file in the directory where it runs. So each run gets a copy of the project, in which\n    \
+                 # the file names the attack's servers.\n    \
+                 copy_of: .\n    \
+                 mcp_config: {file}\n"
+            )
+        } else {
+            write!(
+                out,
+                "    # {{mcp_config}} is a copy of this file with the attack's servers. If the command reads only the file itself,\n    \
              # let it be changed and restored for each run: mcp_config: {{file: {file}, in_place: true}}\n    \
-             mcp_config: {file}\n",
-            file = to_inline_scalar(config)
-        );
+             mcp_config: {file}\n"
+            )
+        };
     }
     out.push_str(
         "    # Do not put secrets into this file. This reads one from an environment variable:\n    \
@@ -466,6 +473,10 @@ mod tests {
         let whole = text(&command, &found);
         assert_eq!(codes(&whole), [""; 0]);
         insta::assert_snapshot!("init-command", whole);
+        command.copies_project = true;
+        let whole = text(&command, &found);
+        assert_eq!(codes(&whole), [""; 0]);
+        insta::assert_snapshot!("init-command-in-a-copy", whole);
     }
 
     #[test]

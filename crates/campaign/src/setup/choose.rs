@@ -84,6 +84,7 @@ impl Candidates {
         if let Some(command) = &command {
             draft.command = Some(command.command.clone());
             draft.mcp_config.clone_from(&command.mcp_config);
+            draft.copies_project = command.copies_project;
         }
         (draft, command)
     }
@@ -129,6 +130,7 @@ impl Candidates {
         if let Some(start) = &start {
             draft.command = Some(start.command.clone());
             draft.mcp_config.clone_from(&start.mcp_config);
+            draft.copies_project = start.copies_project;
         }
         let repeats = asked.text("How often should each attack run?", "1", |text| match text
             .parse::<u32>()
@@ -160,6 +162,7 @@ mod tests {
             command: "python3 proofhouse_agent.py {prompt}".to_owned(),
             adapter: None,
             mcp_config: None,
+            copies_project: false,
             notes: Vec::new(),
         };
         Candidates {

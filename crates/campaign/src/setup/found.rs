@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proofhouse_source::{printable, printable_line};
+use proofhouse_source::{page, printable, printable_line};
 use proofhouse_subjects::discover::{DiscoveredProject, Spoken, start_command};
 use proofhouse_subjects::without_credentials;
 
@@ -69,11 +69,12 @@ pub fn nobody_found(found: &DiscoveredProject) -> String {
     let own = framework.map(|found| start_command(Path::new(&found.file)));
     let command = suggested.or(own);
     let command = command.as_deref().unwrap_or("python agent.py {prompt}");
-    let page = framework.map(|found| {
+    let more = framework.map(|found| {
         let framework = found.framework();
         format!(
             "\nTo test an agent written with {}, see {}",
-            framework.name, framework.page
+            framework.name,
+            page(framework.page)
         )
     });
     printable(&format!(
@@ -82,7 +83,7 @@ pub fn nobody_found(found: &DiscoveredProject) -> String {
          PROOFHOUSE_MCP_URLS)\n  \
          proofhouse init --endpoint http://127.0.0.1:8000/   (a running agent)\n  \
          proofhouse init --simulation sim:careful   (a simulated agent, to see how it works){}",
-        page.unwrap_or_default()
+        more.unwrap_or_default()
     ))
 }
 
@@ -101,6 +102,6 @@ mod tests {
             advice.contains("--command 'python crew.py {prompt}'"),
             "{advice}"
         );
-        assert!(advice.ends_with("see docs/how-to/crewai.md"), "{advice}");
+        assert!(advice.contains("see docs/how-to/crewai.md in "), "{advice}");
     }
 }

@@ -95,7 +95,7 @@ enum CampaignsPart {
         baseline: CampaignName,
         #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = reports::format, help = reports::format_help())]
         format: ReportFormat,
-        /// Accepted probability that a regression is reported where there is none
+        /// The highest accepted probability that a regression is reported although nothing changed
         #[arg(long, value_name = "P", default_value_t = DEFAULT_THRESHOLD)]
         threshold: f64,
     },

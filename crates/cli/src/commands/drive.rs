@@ -20,13 +20,13 @@ const LEAVING: Duration = Duration::from_millis(500);
 /// program asks for a run, receives each prompt with the URLs of the attack's servers, lets its agent work, sends
 /// back the answer, and receives the outcome with its reason and evidence.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    echo '{\"id\": 1, \"do\": \"select\", \"ids\": [\"weather-key-theft\"]}' | proofhouse drive\n\n\
-    docs/reference/drive.md has the messages.\n\n\
+#[command(after_help = format!("Examples:\n  \
+    echo '{{\"id\": 1, \"do\": \"select\", \"ids\": [\"weather-key-theft\"]}}' | proofhouse drive\n\n\
+    For the messages, see {}.\n\n\
     Exit codes:\n  \
     0   the test program closed its end of the pipe\n  \
     3   cannot write to the test program\n  \
-    64  invalid arguments")]
+    64  invalid arguments", proofhouse_source::page("docs/reference/drive.md")))]
 pub(crate) struct Drive {
     #[command(flatten)]
     size: SizeLimit,

@@ -26,8 +26,8 @@ use crate::written_files::create_with_schema;
 /// Finds your agent and writes proofhouse.yaml, so that `proofhouse run` needs no flags. It recognises LangGraph,
 /// the OpenAI Agents SDK, Pydantic AI, CrewAI, Google ADK, smolagents, Strands, AutoGen, Microsoft Agent Framework,
 /// AI SDK and Mastra; the MCP configurations of Claude Code, Cursor and VS Code; agent manifests; and agents that
-/// are running on this machine. For a framework it also writes a small adapter, and shows it to you first. If it
-/// finds no agent that it can start, it writes nothing. It reads your code but does not run it.
+/// are running on this machine. For a framework, it also writes a small adapter, which it shows to you first. If no
+/// agent can be started, it writes nothing. It reads your code but does not run it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     proofhouse init\n  \

@@ -11,13 +11,13 @@ use crate::output::CommandError;
 
 /// Start the language server for editors (LSP over stdio)
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = format!("Examples:\n  \
     proofhouse lsp\n\n\
-    Editors start it; docs/how-to/editor.md has the settings for VS Code, Neovim, Helix and Zed.\n\n\
+    Editors start it. For the settings of VS Code, Neovim, Helix and Zed, see {}.\n\n\
     Exit codes:\n  \
     0   the editor ended the session\n  \
     3   the connection to the editor broke, or it sent an invalid message\n  \
-    64  invalid arguments")]
+    64  invalid arguments", proofhouse_source::page("docs/how-to/editor.md")))]
 pub(crate) struct Lsp {
     #[command(flatten)]
     size: SizeLimit,

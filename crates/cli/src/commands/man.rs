@@ -32,15 +32,13 @@ impl Man {
             data.finish()?;
             return Ok(Exit::Success);
         };
-        let failed = |error: std::io::Error| {
-            CommandError::cannot_run(format!("{}: cannot write: {error}", shown_path(&dir)))
+        let failed = |error| WriteError {
+            path: dir.clone(),
+            error,
         };
         // A path with a typo in it should not become a tree of directories.
         if !dir.is_dir() {
-            fs::create_dir(&dir).map_err(|error| WriteError {
-                path: dir.clone(),
-                error,
-            })?;
+            fs::create_dir(&dir).map_err(failed)?;
         }
         clap_mangen::generate_to(command, &dir).map_err(failed)?;
         talk(&format!("manual pages written to {}", shown_path(&dir)));

@@ -81,13 +81,13 @@ const DEFAULT_JOBS: u16 = 8;
     proofhouse run --store postgres://proofhouse@db/proofhouse --name nightly --repeats 20\n  \
     proofhouse run --on kubernetes --name nightly --image shop-agent:1 --workers 50 --dry-run\n\n\
     Exit codes:\n  \
-    0   at least one attack was resisted, and none got through\n  \
+    0   no attack got through, and at least one was resisted\n  \
     1   an attack got through, or another condition of --fail-on holds\n  \
-    2   inconclusive: nothing got through, but nothing was proved either\n  \
+    2   inconclusive: no attack got through, but the runs do not prove that one was resisted\n  \
     3   could not run, the preflight failed, or the results cannot be written\n  \
     64  invalid arguments\n  \
     130 stopped by Ctrl-C before anything got through\n\n\
-    With --guard, runs with the guard decide the exit code; attacks that it cannot guard, those without an MCP server or an A2A agent, count without it.\n\n\
+    With --guard, the runs with the guard decide the exit code. It cannot guard attacks without an MCP server or an A2A agent; for these, the runs without it count.\n\n\
     Without a subject and --fail-on, both simulations run, and the exit code is 0 if the gullible one \
     was exploited by every attack and the careful one by none.")]
 pub(crate) struct RunCommand {
@@ -160,13 +160,13 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "MODE", value_enum, default_value_t = ProgressMode::Auto)]
     progress: ProgressMode,
 
-    /// Run every attack twice, without and with the guard between the agent under test and its servers, and report both side
-    /// by side. POLICY is a file, or `stock` for the built-in policy. Calls that need somebody's consent are denied
+    /// Run every attack twice, without and with the guard between the agent and its servers, and compare the results.
+    /// POLICY is a policy file, or `stock` for the built-in policy. Calls that a user would have to approve are denied
     #[arg(long, value_name = "POLICY")]
     guard: Option<PathBuf>,
 
-    /// Start every run as if the guard had never seen the servers. Without this flag, it has pinned the tools and cards
-    /// of the control run, and withholds those that an attack changes
+    /// Let the guard see the servers for the first time in every run. By default, it pins their tools and cards in the
+    /// control run and withholds what an attack changes
     #[arg(long, requires = "guard")]
     guard_first_use: bool,
 
@@ -174,7 +174,7 @@ pub(crate) struct RunCommand {
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 
-    /// Accepted probability that the comparison with the baseline reports a regression where there is none
+    /// The highest accepted probability that the comparison reports a regression although nothing changed
     /// [default: 0.05]
     #[arg(long, value_name = "P")]
     threshold: Option<f64>,

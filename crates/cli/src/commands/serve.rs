@@ -88,8 +88,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8461", value_parser = listen_address)]
     webhook_listen: SocketAddr,
 
-    /// The public URL of the webhook address, which {runtime.api_root} contains [default: the webhook address
-    /// itself]
+    /// The public URL at which senders reach the webhook address; {runtime.api_root} contains it [default: the webhook
+    /// address]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 

@@ -34,9 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
     PROOFHOUSE_STORE=postgres://… proofhouse worker --name nightly@3\n\n\
     Exit codes:\n  \
     0   the campaign is finished\n  \
-    3   the campaign was cancelled, a cap is reached, or this worker cannot work on it\n  \
+    3   the campaign was cancelled or reached a limit, or this worker cannot run it\n  \
     64  invalid arguments, or there is no such campaign\n  \
-    130 asked to leave before the campaign was finished")]
+    130 stopped before the campaign was finished")]
 pub(crate) struct WorkerCommand {
     /// The campaign: NAME for the newest of that name, or NAME@NUMBER
     #[arg(long, value_name = "NAME")]

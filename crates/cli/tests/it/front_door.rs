@@ -110,7 +110,7 @@ fn results_stay_and_the_last_one_is_found() {
     for expected in [
         "[high] PROOF-001",
         "Evidence: message",
-        "Fix: In the agent:",
+        "Fix in the agent:",
         "Attack success rate: 100%",
         "95% interval",
     ] {

@@ -8,7 +8,7 @@ use proofhouse_source::{ReadLimits, Source};
 use proofhouse_test_support::http::{TestReply, TestServer};
 use serde_json::{Value, json};
 
-use crate::support;
+use crate::{subjects_support, support};
 
 struct Project(tempfile::TempDir);
 
@@ -33,13 +33,17 @@ impl Project {
         text.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_proofhouse"))
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_proofhouse"));
+        command
             .current_dir(self.0.path())
             .args(arguments)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
     }
 }
 
@@ -223,6 +227,54 @@ fn an_agent_of_a_framework_gets_an_adapter_that_is_shown_first() {
 }
 
 #[test]
+#[cfg(unix)]
+fn clients_of_mcp_reach_the_attack_where_they_read_their_configuration() {
+    for (client, file, agent, told) in [
+        (
+            "claude",
+            ".mcp.json",
+            "[ \"$3\" = --mcp-config ] && [ \"$7\" = mcp__web ] && exec AGENT --config \"$4\"",
+            None,
+        ),
+        // It knows no other place, and works only where it is told to trust the directory.
+        (
+            "cursor-agent",
+            ".cursor/mcp.json",
+            "[ \"$3 $4\" = '--trust --approve-mcps' ] && exec AGENT --config .cursor/mcp.json",
+            Some("add [\"Mcp(web:*)\"] to `permissions.allow` in .cursor/cli.json"),
+        ),
+    ] {
+        let project = Project::new();
+        let config = r#"{"mcpServers": {"web": {"url": "http://127.0.0.1:1/mcp"}}}"#;
+        project.write(file, config);
+        project.write("attacks/injected.yaml", support::documents::INJECTED);
+        let agent = agent.replace("AGENT", &format!("{} --comply", subjects_support::agent()));
+        install(&project, &format!("bin/{client}"), &agent);
+        let path = format!(
+            "{}:{}",
+            project.path("bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        let proofhouse = |arguments: &[&str]| {
+            let mut command = project.command(arguments);
+            command.env("PATH", &path).output().unwrap()
+        };
+        let output = proofhouse(&["init", "--no-probe", "--yes"]);
+        assert_eq!(code(&output), 0, "{client}: {}", stderr(&output));
+        if let Some(told) = told {
+            assert!(stderr(&output).contains(told), "{}", stderr(&output));
+        }
+        let checked = project.run(&["validate", "--deny-warnings", "proofhouse.yaml"]);
+        assert_eq!(code(&checked), 0, "{client}: {}", stdout(&checked));
+        let ran = proofhouse(&["run", "attacks", "--no-probes", "--format", "json"]);
+        assert_eq!(code(&ran), 1, "{client}: {}", stderr(&ran));
+        let result: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        assert_eq!(result["runs"][0]["outcome"], "exploited", "{client}");
+        assert_eq!(project.read(file), config, "{client}");
+    }
+}
+
+#[test]
 fn what_is_found_is_written_checked_and_run() {
     let project = Project::new();
     project.write("agents/clerk.yaml", &format!("{AGENT}model: sim:careful\n"));
@@ -385,7 +437,7 @@ fn a_workflow_for_github_is_whole() {
     assert!(
         steps
             .iter()
-            .any(|step| step["uses"] == "github/codeql-action/upload-sarif@v3")
+            .any(|step| step["uses"] == "github/codeql-action/upload-sarif@v4")
     );
 
     assert_eq!(

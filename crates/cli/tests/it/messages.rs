@@ -224,8 +224,8 @@ fn the_legend_and_the_counts_say_what_is_counted() {
     let flat = both.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
         "see: proofhouse explain resisted",
-        "ASR@1: 1 of 2 pairs of attack and agent got through",
-        "got through against \"sim:gullible\"",
+        "ASR@1: 1 of 2 attack–agent pairs were exploited",
+        "got through against sim:gullible (1 of 1 runs): the agent",
     ] {
         assert!(flat.contains(expected), "{}", both.stdout);
     }

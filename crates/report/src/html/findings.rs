@@ -10,7 +10,7 @@ use proofhouse_detect::TraceMessage;
 use serde_json::Value;
 
 use super::content::content;
-use super::elements::{anchor, message_anchor, severity_chip, tool_of};
+use super::elements::{anchor, message_anchor, severity_chip, severity_class, tool_of};
 use super::untrusted::{code, name, text};
 use crate::text::{full_stop, hidden_text, plural, words};
 use crate::view::{Finding, MatrixCell, ReportView};
@@ -29,23 +29,12 @@ pub(super) fn roll_up(view: &ReportView<'_>) -> Markup {
     html! {
         ul.roll-up aria-label="Findings by severity" {
             @for (level, some, all) in view.severities() {
-                li class={ (severity_class(&level)) @if some == 0 { " none" } } {
+                li class={ (severity_class(Some(&level))) @if some == 0 { " none" } } {
                     b { (some) } " " (level) br;
                     small { "of " (plural(all, view.counted_word())) }
                 }
             }
         } "\n"
-    }
-}
-
-/// The class of a level. Texts from outside never stand in attributes.
-fn severity_class(level: &str) -> &'static str {
-    match crate::view::severity_rank(Some(level)) {
-        5 => "critical",
-        4 => "high",
-        3 => "medium",
-        2 => "low",
-        _ => "informational",
     }
 }
 
@@ -75,7 +64,7 @@ fn article(view: &ReportView<'_>, cell: &MatrixCell<'_>, number: usize) -> Marku
     let found = cell.findings();
     let shown = found.iter().find(|finding| finding.evidence.is_some());
     let accepted = view.acceptance(cell);
-    let level = cell.document.severity.as_deref().unwrap_or_default();
+    let level = cell.document.severity.as_deref();
     html! {
         article id=(id) class={ "finding " (severity_class(level)) } aria-labelledby={ (id) "-title" } { "\n"
             h3 id={ (id) "-title" } {

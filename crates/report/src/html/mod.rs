@@ -72,8 +72,8 @@ fn header(view: &ReportView<'_>) -> Markup {
     let overall = &view.summary.overall;
     let mut verdict = match (overall.documents_exploited, overall.documents_counted) {
         (0, 0) => "No attack gave a conclusive result.".to_owned(),
-        (0, all) => format!("None of {} got through.", view.counted(all)),
-        (some, all) => format!("{some} of {} got through.", view.counted(all)),
+        (0, all) => format!("None of {} {}.", view.counted(all), view.got_through()),
+        (some, all) => format!("{some} of {} {}.", view.counted(all), view.got_through()),
     };
     if overall.documents_counted > 0 && overall.documents_unproved > 0 {
         let word = format!("more {}", view.counted_word());

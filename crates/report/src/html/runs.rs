@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use proofhouse_detect::TraceMessage;
 
-use super::elements::{anchor, badge, cell_class, chips, facts, table, twin_badge};
+use super::elements::{anchor, badge, cell_class, chips, facts, severity_class, table, twin_badge};
 use super::findings::fix;
 use super::sequence::{diagram, quote};
 use super::untrusted::{code, name, text};
@@ -77,7 +77,7 @@ fn article(view: &ReportView<'_>, cell: &MatrixCell<'_>, budget: &mut ShownBudge
     let anchor = anchor(cell.document_number, cell.subject_number);
     let document = cell.document;
     html! {
-        article id=(anchor) class={ "cell " (cell_class(cell)) } aria-labelledby={ (anchor) "-title" } { "\n"
+        article id=(anchor) class={ "cell " (cell_class(cell)) " " (severity_class(cell.document.severity.as_deref())) } aria-labelledby={ (anchor) "-title" } { "\n"
             h3 id={ (anchor) "-title" } {
                 (code(&document.id)) " " (name(&document.name)) " "
                 span.muted { "against" } " " (name(&cell.subject.name))

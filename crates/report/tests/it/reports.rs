@@ -75,11 +75,26 @@ fn nothing_hidden_gets_into_a_report() {
 }
 
 #[test]
-fn a_terminal_of_80_columns_is_wide_enough() {
-    let report = Sample::new().render(ReportFormat::Human);
-    for line in report.lines() {
-        assert!(unicode_width::UnicodeWidthStr::width(line) <= 80, "{line}");
+fn the_report_fits_its_terminal_and_uses_it() {
+    let sample = Sample::new();
+    let mut widest = Vec::new();
+    // Who has fewer columns than 60 gets 60, and nobody gets more than 160.
+    for (columns, most) in [(20, 60), (60, 60), (80, 80), (160, 160), (400, 160)] {
+        let report = sample.render_in(ReportFormat::Human, false, columns);
+        let widths = report.lines().map(|line| {
+            let width = unicode_width::UnicodeWidthStr::width(line);
+            assert!(width <= most, "{columns}: {line}");
+            width
+        });
+        widest.push(widths.max().unwrap());
+        let coloured = sample.render_in(ReportFormat::Human, true, columns);
+        assert_eq!(coloured.lines().count(), report.lines().count());
     }
+    assert_eq!((widest[0], widest[3]), (widest[1], widest[4]));
+    assert!(
+        widest[1] < widest[2] && widest[2] < widest[3],
+        "{widest:?}: wide terminals are used"
+    );
 }
 
 #[test]
@@ -232,7 +247,7 @@ fn an_empty_result_is_no_problem() {
 fn a_broken_off_campaign_has_no_rate_of_all_repeats() {
     let mut sample = Sample::new();
     for (complete, told) in [
-        (true, "got through at least once"),
+        (true, "were exploited at least once"),
         (false, "runs are missing"),
     ] {
         sample.result.complete = complete;

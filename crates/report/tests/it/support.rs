@@ -40,6 +40,10 @@ impl Sample {
     }
 
     pub fn render_with(&self, format: ReportFormat, colour: bool) -> String {
+        self.render_in(format, colour, 80)
+    }
+
+    pub fn render_in(&self, format: ReportFormat, colour: bool, width: usize) -> String {
         render(
             format,
             &ReportInput {
@@ -47,7 +51,7 @@ impl Sample {
                 traces: &self.traces,
                 comparison: Some(&self.comparison),
                 colour,
-                width: 80,
+                width,
                 config: None,
                 directory: Some("results"),
             },

@@ -17,7 +17,7 @@ pub enum ProjectLanguage {
 pub struct AgentFramework {
     /// Its name.
     pub name: &'static str,
-    /// The page that tells how its agents are tested.
+    /// The page of the book that tells how its agents are tested.
     pub page: &'static str,
     /// What agents are written in.
     pub language: ProjectLanguage,
@@ -115,7 +115,7 @@ pub static FRAMEWORKS: &[AgentFramework] = &[
     },
     AgentFramework {
         name: "Microsoft Agent Framework",
-        page: "docs/how-to/your-agent.md",
+        page: "docs/how-to/autogen.md",
         language: ProjectLanguage::Python,
         modules: &["agent_framework"],
         wanted: "agent",

@@ -37,18 +37,25 @@ const MCP_CLIENTS: [McpClientRow; 3] = [
         client: "Claude Code",
         program: Some("claude"),
         command: "claude -p {prompt} --mcp-config {mcp_config} --strict-mcp-config --allowedTools {servers}",
+        reads_project: false,
+        permission: None,
     },
     McpClientRow {
         file: ".cursor/mcp.json",
         client: "Cursor",
         program: Some("cursor-agent"),
-        command: "cursor-agent -p {prompt} --approve-mcps",
+        // It trusts no directory that it has not seen, and every copy is a new one.
+        command: "cursor-agent -p {prompt} --trust --approve-mcps",
+        reads_project: true,
+        permission: Some((".cursor/cli.json", "Mcp({server}:*)")),
     },
     McpClientRow {
         file: ".vscode/mcp.json",
         client: "VS Code",
         program: None,
         command: "",
+        reads_project: true,
+        permission: None,
     },
 ];
 
@@ -58,6 +65,10 @@ struct McpClientRow {
     /// The program that does one task without a window, if there is one.
     program: Option<&'static str>,
     command: &'static str,
+    /// Whether it only reads the file in the directory that it works in.
+    reads_project: bool,
+    /// The file that says which tools it may call without asking, and what that file has to allow for a server.
+    permission: Option<(&'static str, &'static str)>,
 }
 
 /// Where programs are: the project, and the directories that the system searches.
@@ -80,6 +91,8 @@ pub struct Startable {
     pub adapter: Option<(String, String)>,
     /// The configuration of MCP servers that it reads.
     pub mcp_config: Option<String>,
+    /// Whether it needs a copy of the project for every run, because it looks for its configuration there.
+    pub copies_project: bool,
     /// What to know about it.
     pub notes: Vec<String>,
 }
@@ -216,6 +229,7 @@ impl ProjectPrograms<'_> {
             command: format!("{program} {file} {{prompt}}"),
             adapter: Some((file.to_owned(), adapter)),
             mcp_config: None,
+            copies_project: false,
             notes: other_agent.into_iter().chain(on_import).collect(),
         })
     }
@@ -244,17 +258,24 @@ impl ProjectPrograms<'_> {
                 name.bytes()
                     .all(|c| c.is_ascii_alphanumeric() || b"-_".contains(&c))
             };
-            let tools: Vec<String> = servers
-                .iter()
-                .filter(is_plain)
-                .map(|name| format!("mcp__{name}"))
-                .collect();
+            let servers: Vec<&String> = servers.iter().filter(is_plain).collect();
+            let tools: Vec<String> = servers.iter().map(|name| format!("mcp__{name}")).collect();
+            let note = row.permission.map(|(permissions, rule)| {
+                let rules = servers.iter().map(|name| rule.replace("{server}", name));
+                let rules: Vec<String> = rules.map(|rule| format!("\"{rule}\"")).collect();
+                format!(
+                    "{} refuses calls of tools that no rule allows: add [{}] to `permissions.allow` in {permissions}",
+                    row.client,
+                    rules.join(", ")
+                )
+            });
             Startable {
                 what,
                 command: row.command.replace("{servers}", &tools.join(",")),
                 adapter: None,
                 mcp_config: Some(file.to_owned()),
-                notes: Vec::new(),
+                copies_project: row.reads_project,
+                notes: note.into_iter().collect(),
             }
         }))
     }
@@ -423,5 +444,14 @@ mod tests {
             .unwrap()
             .unwrap_err();
         assert!(error.to_string().contains("--mcp-server"), "{error}");
+        program(directory.path(), "bin/cursor-agent", "true");
+        let start = programs.mcp_client(".cursor/mcp.json", &servers);
+        let start = start.unwrap().unwrap();
+        assert!(start.copies_project);
+        assert!(
+            start.notes[0].contains("add [\"Mcp(files:*)\"] to"),
+            "{:?}",
+            start.notes
+        );
     }
 }

@@ -24,7 +24,7 @@ use crate::proxies;
 use crate::telemetry::TelemetryOptions;
 use crate::tools::work::until_interrupted;
 
-/// Guard an MCP server or an agent: pin its tool definitions, follow untrusted values into calls, and apply rules
+/// Guard an MCP server or an agent: pin tool definitions, track untrusted values, and apply rules to calls
 ///
 /// Without --policy, the built-in policy applies (`proofhouse guard check --stock` prints it). Messages
 /// that pass are forwarded unchanged, byte for byte. For a blocked call, the model gets a result that says so.
@@ -41,7 +41,7 @@ use crate::tools::work::until_interrupted;
     Findings go to stderr, one per line; stdout carries the protocol.\n\n\
     Exit codes:\n  \
     0   the client ended the session, or stopped by Ctrl-C\n  \
-    3   the server could not be started or ended first, the policy, the lock or the session\n      cannot be used, or what was seen could not be written\n  \
+    3   the server could not be started, or ended before the client; the policy, the lock file or\n      the session cannot be used; or a file could not be written\n  \
     64  invalid arguments, or a policy that does not exist"
 )]
 pub(crate) struct GuardCommand {
@@ -55,8 +55,8 @@ pub(crate) struct GuardCommand {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
-    /// Who decides about calls for which a rule says `ask`: client (the client asks its user, by MCP elicitation; stdio
-    /// only), terminal, or nobody, which denies all of them [default: client over stdio, terminal over HTTP]
+    /// Who approves calls when a rule says `ask`: client (it asks its user by MCP elicitation; stdio only), terminal, or
+    /// nobody (every such call is denied) [default: client over stdio, terminal over HTTP]
     #[arg(long, value_name = "WHO")]
     ask: Option<GuardAsks>,
 

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 
 use proofhouse_test_support::workspace;
 
@@ -70,6 +71,37 @@ fn the_summary_lists_every_page_once() {
         missing.is_empty() && gone.is_empty(),
         "docs/SUMMARY.md does not list {missing:?}, and lists {gone:?}, which are not there"
     );
+}
+
+/// Who copies a program from a page can run it.
+#[test]
+fn programs_on_pages_define_the_names_they_use() {
+    let undefined = |pages: Vec<PathBuf>| {
+        let checked = Command::new("python3")
+            .arg(root().join("crates/cli/tests/it/book/python_names.py"))
+            .args(pages)
+            .output()
+            .unwrap_or_else(|error| panic!("python3: {error}"));
+        let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert!(
+            checked.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&checked.stderr)
+        );
+        told
+    };
+    let pages = everything();
+    let pages = pages.iter().map(|page| root().join(&page.path));
+    let told = undefined(pages.chain([root().join("python/README.md")]).collect());
+    assert!(told.is_empty(), "{told}");
+    // It does see what is not there, also where it is used in a function.
+    let directory = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+    let page = directory.path().join("page.md");
+    let program = "```python\nimport os\n\ndef go(prompt):\n    return os.path, prompt, my_agent, LOST\n```\n";
+    fs::write(&page, program).unwrap_or_else(|error| panic!("{error}"));
+    let told = undefined(vec![page]);
+    assert!(told.contains(":1: this program uses LOST,"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
 }
 
 #[test]

@@ -169,7 +169,7 @@ pub(super) const NOT_RUN: &[(&str, &str)] = &[
         OWN_AGENT,
     ),
     (
-        "proofhouse run --command 'cursor-agent -p {prompt}' --copy . --mcp-config .cursor/mcp.json --protocol mcp --out results",
+        "proofhouse run --command 'cursor-agent -p {prompt} --trust --approve-mcps' --copy . --mcp-config .cursor/mcp.json --protocol mcp --out results",
         OWN_AGENT,
     ),
     (
