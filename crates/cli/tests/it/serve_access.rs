@@ -440,7 +440,9 @@ fn signing_in_is_not_limited() {
 /// Whoever collects the log can read every line of it.
 #[test]
 fn a_structured_log_has_nothing_else_in_it() {
-    let log = ["--log", "info", "--log-json"];
+    let keys = tempfile::tempdir().unwrap();
+    let key = keys.path().join("audit.key").display().to_string();
+    let log = ["--log", "info", "--log-json", "--audit-key", &key];
     let served = Served::start(
         &[("hub.yaml", HOOKED), ("wrong.yaml", "kind: nonsense\n")],
         "webhooks: {}\n",
@@ -458,7 +460,7 @@ fn a_structured_log_has_nothing_else_in_it() {
         let read: Result<Value, _> = serde_json::from_str(line);
         assert!(read.is_ok_and(|line| line["level"].is_string()), "{line}");
     }
-    for word in ["wrong.yaml", "stopping"] {
+    for word in ["wrong.yaml", "stopping", "created a signing key"] {
         assert!(log.contains(word), "{word}: {log}");
     }
 }
