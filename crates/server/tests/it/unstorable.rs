@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use proofhouse_agent::model::{Model, ModelError, ModelReply, ModelRequest, ModelSink};
-use proofhouse_server::engine::Engine;
+use proofhouse_server::engine::{Engine, MAX_LEASE};
 use proofhouse_store::model::limits::MAX_JSON_BYTES;
 use proofhouse_store::model::{DeliveryState, TaskState};
 use proofhouse_wire::CancellationToken;
@@ -73,7 +73,12 @@ async fn a_task_that_cannot_be_kept_is_not_begun_for_ever() {
 async fn an_input_that_cannot_be_kept_is_discarded() {
     let takes = "prompt: You help.\nparameters: {properties: {pad: {type: string}}}\n";
     let world = World::new(&MANIFESTS.replace("prompt: You help.\n", takes));
-    let engine = world.engine().await;
+    let engine = world
+        .engine_with(|options| {
+            // A debug build takes its time for so much.
+            options.lease = MAX_LEASE;
+        })
+        .await;
     let task = begin(&engine, None).await.id;
     let mut parameters = Map::new();
     let room = MAX_JSON_BYTES
