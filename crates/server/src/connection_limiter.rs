@@ -60,8 +60,7 @@ pub(crate) struct ConnectionState {
     was_used: AtomicBool,
     /// When the last request ended, in milliseconds after the listener was opened.
     idle_since: AtomicU64,
-    /// When a piece of a stream was handed over that the client has not made room for yet, in the same way; 0 if there is
-    /// none.
+    /// Since when the client has not made room for what it is sent, in the same way; 0 if it has.
     full_since: AtomicU64,
     /// Tells the connection to make way.
     leave: CancellationToken,
@@ -85,17 +84,35 @@ impl ConnectionState {
         self.leave.cancelled().await;
     }
 
-    /// Whether its client has stopped reading a stream for too long.
+    /// Whether its client has stopped reading for too long.
     pub(crate) fn is_given_up(&self) -> bool {
         self.is_given_up.load(Ordering::Acquire)
     }
 
-    /// Whether a client has not taken anything of its stream for so long.
+    /// Notes whether there is something that the client has not made room for.
+    pub(crate) fn note_full(&self, is_full: bool) {
+        if is_full {
+            let (now, order) = (self.now().max(1), Ordering::AcqRel);
+            // Since when, if it is known already.
+            let _ = self
+                .full_since
+                .compare_exchange(0, now, order, Ordering::Acquire);
+        } else {
+            self.full_since.store(0, Ordering::Release);
+        }
+    }
+
+    /// Whether a client has not taken anything of what it is sent for so long.
     fn is_stalled(&self, time: Duration) -> bool {
         match self.full_since.load(Ordering::Acquire) {
             0 => false,
             since => u128::from(self.now().saturating_sub(since)) >= time.as_millis(),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn full_since(&self) -> u64 {
+        self.full_since.load(Ordering::Acquire)
     }
 
     fn idle_since(&self) -> Option<u64> {
@@ -119,17 +136,8 @@ impl ActiveRequest {
     }
 }
 
-impl ActiveRequest {
-    /// Notes whether there is something that the client has not made room for.
-    pub(crate) fn note_full(&self, is_full: bool) {
-        let since = if is_full { self.0.now().max(1) } else { 0 };
-        self.0.full_since.store(since, Ordering::Release);
-    }
-}
-
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        self.0.full_since.store(0, Ordering::Release);
         self.0.idle_since.store(self.0.now(), Ordering::Release);
         self.0.requests.fetch_sub(1, Ordering::AcqRel);
     }
@@ -218,7 +226,7 @@ impl ConnectionLimiter {
         (0..count).take_while(|_| connections.evict()).count()
     }
 
-    /// Gives up the connections whose clients have not taken anything of their streams for so long.
+    /// Gives up the connections whose clients have not taken anything of what they are sent for so long.
     pub(crate) fn give_up_stalled(&self, time: Duration) {
         let connections = self.connections();
         let stalled = connections.of.values().flatten();

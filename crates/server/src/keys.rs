@@ -42,7 +42,7 @@ pub enum KeyScope {
     CampaignsWrite,
     /// Answer questions on behalf of people: for programs that know who their users are.
     UsersAct,
-    /// All of that.
+    /// All of that, but for answering on behalf of others.
     Admin,
 }
 
@@ -85,7 +85,8 @@ impl KeyScope {
 
     fn covers(self, other: Self) -> bool {
         match self {
-            Self::Admin => true,
+            // Whoever may do everything still speaks for nobody else, unless that is granted by name.
+            Self::Admin => other != Self::UsersAct,
             Self::TasksWrite => matches!(
                 other,
                 Self::TasksWrite | Self::TasksBegin | Self::TasksApprove | Self::TasksOperate
@@ -358,7 +359,7 @@ mod tests {
         assert!(!may("starter", KeyScope::TasksOperate));
         assert!(!may("reader", KeyScope::TasksBegin));
         assert!(!may("auditor", KeyScope::TasksOperate) && may("auditor", KeyScope::AuditRead));
-        assert!(may("admin", KeyScope::UsersAct));
+        assert!(!may("admin", KeyScope::UsersAct));
         assert!("root".parse::<AccessRole>().is_err());
     }
 
@@ -374,7 +375,7 @@ mod tests {
         for (scope, name) in SCOPES {
             assert_eq!(name.parse(), Ok(scope));
             assert_eq!(scope.to_string(), name);
-            assert!(scope.is_in(&[KeyScope::Admin]));
+            assert_eq!(scope.is_in(&[KeyScope::Admin]), scope != KeyScope::UsersAct);
         }
         assert!(!KeyScope::TasksWrite.is_in(&[KeyScope::TasksRead]));
         assert!(KeyScope::TasksApprove.is_in(&[KeyScope::TasksWrite]));

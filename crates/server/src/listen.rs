@@ -16,7 +16,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -25,7 +25,9 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 pub use crate::connection_limiter::ConnectionLimits;
-use crate::connection_limiter::{ActiveRequest, Admission, ConnectionLimiter, Permit};
+use crate::connection_limiter::{
+    ActiveRequest, Admission, ConnectionLimiter, ConnectionState, Permit,
+};
 use crate::metrics::{Metrics, OverLimit};
 use crate::problem::Problem;
 
@@ -41,7 +43,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const MAX_EVICTIONS: usize = 16;
 /// What the system says when too many files are open: in the process, on the machine, and on Windows.
 const TOO_MANY_FILES: [i32; 3] = [24, 23, 10_024];
-/// How long a client may stop reading a stream before its connection is closed; it can come back.
+/// How long a client may stop reading before its connection is closed; it can come back.
 const MAX_STALL: Duration = Duration::from_secs(60);
 /// How often that is looked at, for all connections of a listener at once.
 const STALL_LOOK: Duration = Duration::from_secs(15);
@@ -307,6 +309,10 @@ impl ServedConnection {
     }
 
     async fn handshake(&self, stream: TcpStream) -> io::Result<()> {
+        let stream = WatchedStream {
+            stream,
+            state: Arc::clone(&self.permit.state),
+        };
         match &self.tls {
             None => self.serve_http(stream).await,
             Some(tls) => self.serve_http(tls.accept(stream).await?).await,
@@ -321,13 +327,11 @@ impl ServedConnection {
             let answering = self.router.clone().oneshot(request);
             async move {
                 let answer = answering.await?;
-                let form = answer.headers().get(http::header::CONTENT_TYPE);
-                let is_stream = form.is_some_and(|form| form == "text/event-stream");
-                Ok::<_, std::convert::Infallible>(answer.map(|body| TrackedBody {
+                let tracked = |body| TrackedBody {
                     body,
-                    is_stream,
-                    active,
-                }))
+                    _active: active,
+                };
+                Ok::<_, std::convert::Infallible>(answer.map(tracked))
             }
         });
         let connection = http1::Builder::new()
@@ -345,12 +349,61 @@ impl ServedConnection {
     }
 }
 
+/// A connection of which it is known whether its client makes room for what it is sent. Whoever does not is not waited for, so
+/// that what is ready for it does not stay in memory.
+struct WatchedStream {
+    stream: TcpStream,
+    state: Arc<ConnectionState>,
+}
+
+impl AsyncRead for WatchedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for WatchedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.state.note_full(polled.is_pending());
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.state.note_full(polled.is_pending());
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
 /// The body of an answer; its request is under way until it was sent.
 struct TrackedBody {
     body: axum::body::Body,
-    /// Whether it goes on for as long as the client likes. Whoever stops reading one is not waited for.
-    is_stream: bool,
-    active: ActiveRequest,
+    _active: ActiveRequest,
 }
 
 impl Body for TrackedBody {
@@ -361,13 +414,7 @@ impl Body for TrackedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if self.is_stream {
-            // It is asked again as soon as there is room for more.
-            self.active
-                .note_full(matches!(polled, Poll::Ready(Some(_))));
-        }
-        polled
+        Pin::new(&mut self.body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -376,5 +423,46 @@ impl Body for TrackedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+
+    /// Whoever stops reading is given up, and whoever reads on is not.
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (mut client, accepted) = (client.await.unwrap(), listener.accept().await.unwrap());
+        let limiter = ConnectionLimiter::new(ConnectionLimits::default());
+        let peer: IpAddr = "127.0.0.1".parse().unwrap();
+        let Admission::Free(permit) = limiter.admit(peer, CancellationToken::new()) else {
+            panic!("there is room");
+        };
+        let mut served = WatchedStream {
+            stream: accepted.0,
+            state: Arc::clone(&permit.state),
+        };
+        let large = vec![0; 64 << 20];
+        let sent = large.len();
+        let writing = tokio::spawn(async move {
+            served.write_all(&large).await.unwrap();
+            served
+        });
+        while permit.state.full_since() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let mut taken = vec![0; sent];
+        client.read_exact(&mut taken).await.unwrap();
+        let _served = writing.await.unwrap();
+        limiter.give_up_stalled(Duration::ZERO);
+        assert!(!permit.state.is_given_up(), "everything was read");
+        permit.state.note_full(true);
+        limiter.give_up_stalled(Duration::ZERO);
+        assert!(permit.state.is_given_up());
     }
 }

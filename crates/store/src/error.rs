@@ -13,6 +13,9 @@ pub enum StoreError {
     /// Somebody else holds the lease by now, so this write was refused. Stop working on it.
     #[error("the lease on {0} has moved to another owner")]
     Fenced(String),
+    /// The key was used for something else before.
+    #[error("the key was used for something else: delivery {0}")]
+    KeyTaken(i64),
     /// There is no such row.
     #[error("there is no {0}")]
     NotFound(String),
@@ -42,6 +45,14 @@ pub enum StoreError {
         /// The newest version this program knows.
         known: i64,
     },
+}
+
+impl StoreError {
+    /// Whether the same write is refused however often it is tried: what it says is too much, or cannot be stored at all.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        matches!(self, Self::Invalid(_) | Self::TooLarge { .. })
+    }
 }
 
 /// What operations of a store return.

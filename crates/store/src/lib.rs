@@ -6,6 +6,7 @@
 //!
 //! The statements are written once, in `sql/`; a backend says how they are run.
 
+pub mod audit;
 mod audit_scope;
 mod backend;
 mod error;

@@ -165,18 +165,18 @@ fn read(path: &Path) -> Result<String, CommandError> {
 
 impl KeyOptions {
     fn read(&self) -> Result<CheckpointKey, CommandError> {
-        signing_key(&self.key)
+        signing_key(&self.key, talk)
     }
 }
 
 /// The key of a file, which is made if there is none.
-pub(crate) fn signing_key(path: &Path) -> Result<CheckpointKey, CommandError> {
+pub(crate) fn signing_key(path: &Path, tell: impl Fn(&str)) -> Result<CheckpointKey, CommandError> {
     let wrong = |why: String| CommandError::cannot_run(format!("{}: {why}", shown_path(path)));
     if !path.exists() {
         let made = CheckpointKey::generate().map_err(|error| wrong(error.to_string()))?;
         let written = proofhouse_wire::write_files::create_private(path, &format!("{made}\n"));
         written.map_err(|error| wrong(error.to_string()))?;
-        talk(&format!("created a signing key: {}", shown_path(path)));
+        tell(&format!("created a signing key: {}", shown_path(path)));
     }
     CheckpointKey::read(&read(path)?).map_err(|error| wrong(error.to_string()))
 }

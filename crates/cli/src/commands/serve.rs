@@ -53,8 +53,8 @@ const MAX_PEM: usize = 1 << 20;
 const OPEN_FILES: u64 = 4_096;
 /// What the log says when the server is asked to stop.
 const STOPPING: &str = "stopping: not ready any more; serves for --drain, then work may finish for --grace; a second signal quits at once";
-/// The most bytes of a webhook that the store takes.
-const MAX_WEBHOOK: i64 = 32 << 20;
+/// The most bytes of a webhook: with the message that is made of it, it must fit into a turn of a task.
+const MAX_WEBHOOK: i64 = 8 << 20;
 
 /// Serve agents in production: an HTTP API, webhooks, polls, schedules and a dashboard
 ///
@@ -219,7 +219,9 @@ impl Serve {
         survive_file_limits();
         let telemetry = self.telemetry.begin()?;
         let mut reloads = ReloadRequests::listen();
-        let signer = self.audit_key.as_deref().map(signing_key).transpose()?;
+        let key = self.audit_key.as_deref();
+        let signer = key.map(|path| signing_key(path, |new| self.telemetry.tell(new)));
+        let signer = signer.transpose()?;
         let tls = self.tls()?;
         let (api_listener, hook_listener) =
             (bind(self.listen).await?, bind(self.webhook_listen).await?);

@@ -231,6 +231,38 @@ fn the_chart_is_whole() {
     assert!(secret["valueFrom"]["secretKeyRef"].is_object());
 }
 
+/// A model asks for a key, and what the values name is what the server gets.
+#[test]
+fn the_chart_runs_a_real_model() {
+    let template = text("helm/proofhouse/templates/deployment.yaml");
+    let pod = yaml("deployment", &plain(&template));
+    let pod = &pod["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert!(container["env"][1]["valueFrom"]["secretKeyRef"].is_object());
+    assert!(container["envFrom"][0]["secretRef"].is_object());
+    for list in ["secretEnv", "envFromSecrets", "arguments"] {
+        let range = format!("range .Values.{list} }}}}");
+        assert_eq!(template.matches(&range).count(), 1, "{list}");
+    }
+    let key = "--audit-key=/audit/audit.key";
+    let arguments = container["args"].as_array().unwrap();
+    assert!(arguments.iter().any(|one| one == key), "{arguments:?}");
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    assert!(mounts.iter().any(|one| one["mountPath"] == "/audit"));
+    let schema: Value = serde_json::from_str(&text("helm/proofhouse/values.schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let mut values = yaml("values.yaml", &text("helm/proofhouse/values.yaml"));
+    values["model"] = "openai:gpt".into();
+    values["audit"]["secretName"] = "audit".into();
+    values["arguments"] = serde_json::json!(["--strict-webhooks"]);
+    values["envFromSecrets"] = serde_json::json!(["models"]);
+    let good = serde_json::json!([{"name": "OPENAI_API_KEY", "secretName": "models", "key": "k"}]);
+    for (given, is_good) in [(good, true), (serde_json::json!(["OPENAI_API_KEY"]), false)] {
+        values["secretEnv"] = given;
+        assert_eq!(schema.is_valid(&values), is_good);
+    }
+}
+
 #[test]
 fn whoever_plans_the_nightly_campaign_gets_what_its_workers_get() {
     let job = yaml("nightly.yaml", &text("kubernetes/nightly.yaml"));

@@ -408,8 +408,8 @@ fn options_out_of_range_are_refused_before_anything_is_made() {
         ("--lease", "299ms", "300 ms to 15 s"),
         ("--lease", "16s", "300 ms to 15 s"),
         ("--lease", "10h", "300 ms to 15 s"),
-        ("--max-webhook-bytes", "0", "1..=33554432"),
-        ("--max-webhook-bytes", "33554433", "1..=33554432"),
+        ("--max-webhook-bytes", "0", "1..=8388608"),
+        ("--max-webhook-bytes", "8388609", "1..=8388608"),
         ("--peer-connections", "0", "1..=1024"),
         ("--public-url", "not a url", "https://hooks.example.com"),
         (

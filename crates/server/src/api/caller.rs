@@ -94,6 +94,11 @@ impl Caller {
         self.holder.as_deref().unwrap_or(&self.principal)
     }
 
+    /// The key with its successors, or the person who signed in.
+    pub(crate) fn principal(&self) -> &str {
+        &self.principal
+    }
+
     /// Whether a name in a manifest or of a task means this caller.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         let name = name.strip_prefix("user:").unwrap_or(name);

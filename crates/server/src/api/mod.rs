@@ -52,11 +52,12 @@ pub(crate) use review_answers::{ReviewAnswerView, answers};
 pub(crate) use sessions::{
     LIFETIME, SessionOwner, SignedInPerson, begin as begin_session, form_token, is_form_token,
 };
-pub(crate) use sign_in_limit::take_sign_in;
+pub(crate) use sign_in_limit::{count_failed_sign_in, take_way_to_provider};
 pub(crate) use stream::KEEP_ALIVE;
 pub(crate) use stream_access::AccessWatch;
 pub use stream_budget::StreamLimits;
-pub(crate) use stream_budget::StreamPermit;
+pub(crate) use stream_budget::{HeldBytes, StreamPermit};
+pub(crate) use tenant::TurnPage;
 pub(crate) use views::{
     EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };
@@ -136,7 +137,7 @@ pub struct Api {
     pub(crate) reports: Semaphore,
 }
 
-/// Attempts to sign in: a person needs few.
+/// Attempts to sign in that fail: a person needs few.
 const SIGN_IN_RATE: RateQuota = RateQuota {
     burst: 10,
     per_second: 0.5,
@@ -245,6 +246,7 @@ pub(crate) fn store_problem(error: StoreError) -> Problem {
     match error {
         StoreError::NotFound(what) => Problem::not_found(format!("there is no {what}")),
         StoreError::Conflict(why) => Problem::conflict(why),
+        StoreError::KeyTaken(_) => Problem::conflict(error.to_string()),
         StoreError::Fenced(_) => Problem::unavailable("another process has taken over; try again"),
         StoreError::Invalid(why) => Problem::unprocessable(why),
         StoreError::TooLarge { limit, .. } => Problem::too_large(limit),

@@ -112,8 +112,8 @@ pub(crate) async fn say(
     }
     let message = checked_message(Some(message))?;
     can_go_on(api, &row)?;
-    // Another key of the API may use the same word for something else.
-    let key = key.map(|key| format!("{}:{key}", caller.person()));
+    // Another key of the API may use the same word for something else, also one of the same person.
+    let key = key.map(|key| format!("{}:{key}", caller.principal()));
     let engine = api.running_engine()?;
     let by = Some(caller.person());
     let said = engine.message_by(task, message, parameters, key, by);

@@ -61,7 +61,7 @@ pub(super) struct TaskDetailView {
 /// Reads a task with its answers.
 pub(super) async fn detail(store: &TenantStore<'_>, id: &str) -> Result<TaskDetailView, Problem> {
     let task = store.task(id).await?;
-    let deliveries = store.deliveries(id, None, LOOKED_THROUGH).await?;
+    let deliveries = store.delivery_list(id, LOOKED_THROUGH).await?;
     let answers = answers(&deliveries);
     Ok(TaskDetailView {
         task: task.into(),

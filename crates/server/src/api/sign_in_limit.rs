@@ -1,4 +1,5 @@
-//! How often somebody may try to sign in: counted in the store, so that all processes behind a balancer count together.
+//! How often somebody may fail to sign in: counted in the store, so that all processes behind a balancer count together. A right
+//! key is never held up by what others behind the same proxy try.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,18 +18,31 @@ const QUOTA: AttemptQuota = AttemptQuota {
     period_ms: 2_000,
 };
 
-/// Takes one attempt of a peer. Whoever sends a flood is stopped by this process alone, before the store is asked.
+fn too_many(wait: Duration) -> Problem {
+    Problem::too_many(wait.as_secs().max(1))
+}
+
+/// Counts an attempt of a peer that failed. Whoever sends a flood is told by this process alone, before the store is asked.
 ///
 /// # Errors
 ///
-/// Returns 429 when there is none left, and 503 when that cannot be found out.
-pub(crate) async fn take_sign_in(api: &Api, peer: SocketAddr) -> Result<(), Problem> {
+/// Returns 429 when there were too many, and 503 when that cannot be found out.
+pub(crate) async fn count_failed_sign_in(api: &Api, peer: SocketAddr) -> Result<(), Problem> {
     let who = peer::of(peer.ip()).to_string();
-    let too_many = |wait: Duration| Problem::too_many(wait.as_secs().max(1));
     api.sign_in_rate.take(&who).map_err(too_many)?;
     let wait = api.store.take_attempt(KIND, &who, QUOTA).await;
     match wait.map_err(store_problem)? {
         None => Ok(()),
         Some(wait) => Err(too_many(Duration::from_millis(wait.unsigned_abs()))),
     }
+}
+
+/// Lets a peer go to the identity provider, unless it goes there more often than people do: each keeps something for a while.
+///
+/// # Errors
+///
+/// Returns 429 when it went there too often.
+pub(crate) fn take_way_to_provider(api: &Api, peer: SocketAddr) -> Result<(), Problem> {
+    let who = format!("to provider: {}", peer::of(peer.ip()));
+    api.rate.take(&who).map_err(too_many)
 }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::caller::{May, ReadTasks};
-use super::stream_budget::{HeldBytes, READER_BYTES, StreamPermit};
+use super::stream_budget::{HeldBytes, READER_BYTES, StreamPermit, fitting};
 use super::{AccessWatch, Api, Path, TurnView};
 use crate::engine::TaskFollower;
 use crate::problem::Problem;
@@ -172,7 +172,7 @@ impl StreamReader {
         let Ok(sizes) = store.turn_sizes(&self.task, self.from, BATCH).await else {
             return false;
         };
-        let (count, bytes) = page(&sizes);
+        let (count, bytes) = fitting(sizes.iter().copied(), READER_BYTES);
         let mut is_all = true;
         if count > 0 {
             self.held = self.api.streams.hold(bytes).await;
@@ -231,32 +231,5 @@ impl StreamReader {
             }
             Err(broadcast::error::RecvError::Lagged(_)) => {}
         }
-    }
-}
-
-/// How many turns of these sizes are read at once, and how many bytes they have: at least one, whatever its size.
-fn page(sizes: &[usize]) -> (usize, usize) {
-    let mut total = 0;
-    let mut count = 0;
-    for size in sizes {
-        if count > 0 && total + size > READER_BYTES {
-            break;
-        }
-        total += size;
-        count += 1;
-    }
-    (count, total)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reader_gets_its_share_and_at_least_one_turn() {
-        assert_eq!(page(&[]), (0, 0));
-        assert_eq!(page(&[10, 20]), (2, 30));
-        assert_eq!(page(&[READER_BYTES * 3, 1]), (1, READER_BYTES * 3));
-        assert_eq!(page(&[READER_BYTES / 2; 5]), (2, READER_BYTES));
     }
 }

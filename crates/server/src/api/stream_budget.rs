@@ -5,6 +5,11 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::response::Response;
+use futures_util::{StreamExt as _, stream};
+use http::header::CONTENT_LENGTH;
+use hyper::body::Body as _;
 use prometheus_client::metrics::gauge::Gauge;
 use proofhouse_wire::sync::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -17,6 +22,10 @@ use crate::peer;
 pub(super) const READER_BYTES: usize = 256 << 10;
 /// Bytes that are read for all readers together and that they have not taken yet.
 const ALL_BYTES: usize = 64 << 20;
+/// Bytes of turns on a page; a single turn may be larger.
+pub(crate) const PAGE_BYTES: usize = 1 << 20;
+/// Bytes of an answer that are handed over at once.
+const PIECE: usize = 64 << 10;
 /// How long a reader waits for its share before its stream ends; the client comes back.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -68,7 +77,7 @@ pub(crate) struct StreamPermit {
 
 /// The right to hold bytes for a reader, until this is dropped.
 #[derive(Debug)]
-pub(super) struct HeldBytes {
+pub(crate) struct HeldBytes {
     _permit: OwnedSemaphorePermit,
     bytes: i64,
     count: Gauge,
@@ -144,9 +153,50 @@ impl StreamBudget {
     }
 }
 
+impl HeldBytes {
+    /// The same answer, in pieces: the share is held until the client has taken nearly all of it.
+    pub(crate) fn until_taken(self, answer: Response) -> Response {
+        let (mut parts, body) = answer.into_parts();
+        if let Some(length) = body.size_hint().exact() {
+            parts.headers.insert(CONTENT_LENGTH, length.into());
+        }
+        let pieces = body.into_data_stream().flat_map(move |whole| {
+            let _until_dropped = &self;
+            let whole = whole.unwrap_or_default();
+            stream::iter((0..whole.len()).step_by(PIECE).map(move |from| {
+                let to = whole.len().min(from + PIECE);
+                Ok::<_, axum::Error>(whole.slice(from..to))
+            }))
+        });
+        Response::from_parts(parts, Body::from_stream(pieces))
+    }
+}
+
+/// How many things of these sizes fit together, and how many bytes they have: at least one, whatever its size.
+pub(crate) fn fitting(sizes: impl IntoIterator<Item = usize>, room: usize) -> (usize, usize) {
+    let (mut count, mut total) = (0, 0);
+    for size in sizes {
+        if count > 0 && total + size > room {
+            break;
+        }
+        total += size;
+        count += 1;
+    }
+    (count, total)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reader_gets_its_share_and_at_least_one() {
+        let page = |sizes: &[usize]| fitting(sizes.iter().copied(), READER_BYTES);
+        assert_eq!(page(&[]), (0, 0));
+        assert_eq!(page(&[10, 20]), (2, 30));
+        assert_eq!(page(&[READER_BYTES * 3, 1]), (1, READER_BYTES * 3));
+        assert_eq!(page(&[READER_BYTES / 2; 5]), (2, READER_BYTES));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn streams_leave_room_and_give_it_back() {

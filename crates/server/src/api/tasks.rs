@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode};
 use proofhouse_agent::task::User;
 use proofhouse_store::model::{TaskFilter, TaskState};
@@ -232,7 +233,10 @@ pub(super) struct ListTurns {
 /// Turns of a task, oldest first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct TurnList {
+    /// Fewer than asked for where they are large.
     turns: Vec<TurnView>,
+    /// What `from` is for the next page; none at the end.
+    next: Option<i64>,
 }
 
 /// List the turns of a task, oldest first
@@ -251,16 +255,18 @@ pub(super) async fn turns(
     May(caller, _): May<ReadTasks>,
     Path(task): Path<String>,
     Query(query): Query<ListTurns>,
-) -> Result<Json<TurnList>, Problem> {
+) -> Result<Response, Problem> {
     let limit = page(query.limit)?;
     let from = query.from.unwrap_or(0);
     if from < 0 {
         return Err(Problem::bad_request("`from` is not negative"));
     }
-    let turns = api.seen_by(&caller).turns(&task, from, limit).await?;
-    Ok(Json(TurnList {
-        turns: turns.into_iter().map(Into::into).collect(),
-    }))
+    let page = api.seen_by(&caller).turns(&task, from, limit).await?;
+    let list = TurnList {
+        turns: page.turns.into_iter().map(Into::into).collect(),
+        next: page.next,
+    };
+    Ok(page.held.until_taken(Json(list).into_response()))
 }
 
 /// Something to say.

@@ -10,13 +10,26 @@ use proofhouse_store::model::{
 };
 use serde_json::Value;
 
+use super::stream_budget::{HeldBytes, PAGE_BYTES, StreamBudget, fitting};
 use super::{Api, Caller, store_problem};
 use crate::engine::LoadedFile;
 use crate::problem::Problem;
 
+/// Turns of a task.
+pub(crate) struct TurnPage {
+    /// The turns.
+    pub turns: Vec<TurnRecord>,
+    /// The number of the first that comes after them, if there may be more.
+    pub next: Option<i64>,
+    /// Their share of what may be held for readers.
+    pub held: HeldBytes,
+}
+
 /// The store as a caller sees it.
 pub(crate) struct TenantStore<'a> {
     store: &'a Store,
+    /// What all readers may hold together.
+    budget: &'a StreamBudget,
     caller: &'a Caller,
 }
 
@@ -25,6 +38,7 @@ impl Api {
     pub(crate) fn seen_by<'a>(&'a self, caller: &'a Caller) -> TenantStore<'a> {
         TenantStore {
             store: self.store.as_ref(),
+            budget: &self.streams,
             caller,
         }
     }
@@ -80,16 +94,55 @@ impl TenantStore<'_> {
         self.store.failures(filter).await.map_err(store_problem)
     }
 
-    /// The turns of a task.
+    /// The turns of a task from one on, as many as this and as fit on a page.
     pub(crate) async fn turns(
         &self,
         task: &str,
         from: i64,
         limit: usize,
-    ) -> Result<Vec<TurnRecord>, Problem> {
+    ) -> Result<TurnPage, Problem> {
         self.task(task).await?;
-        let turns = self.store.turns(task, from, limit).await;
-        turns.map_err(store_problem)
+        let sizes = self.store.turn_sizes(task, from, limit).await;
+        let sizes = sizes.map_err(store_problem)?;
+        let (count, bytes) = fitting(sizes.iter().copied(), PAGE_BYTES);
+        let held = self.budget.hold(bytes).await.ok_or_else(|| {
+            Problem::unavailable("others do not read what they asked for; try again later")
+        })?;
+        let turns = self.store.turns(task, from, count).await;
+        let turns = turns.map_err(store_problem)?;
+        let last = turns
+            .last()
+            .filter(|_| count < sizes.len() || count == limit);
+        Ok(TurnPage {
+            next: last.map(|turn| turn.seq.saturating_add(1)),
+            turns,
+            held,
+        })
+    }
+
+    /// Where the newest turns of a task begin that fit on a page, as many as this at most.
+    pub(crate) async fn newest_turns(
+        &self,
+        task: &TaskRecord,
+        limit: usize,
+    ) -> Result<i64, Problem> {
+        let limit_rows = i64::try_from(limit).unwrap_or(i64::MAX);
+        let first = task.next_seq.saturating_sub(limit_rows).max(0);
+        let sizes = self.store.turn_sizes(&task.id, first, limit).await;
+        let sizes = sizes.map_err(store_problem)?;
+        let (count, _) = fitting(sizes.into_iter().rev(), PAGE_BYTES);
+        Ok(first.max(task.next_seq - i64::try_from(count).unwrap_or(i64::MAX)))
+    }
+
+    /// The deliveries of a task, newest first, without what its inputs say.
+    pub(crate) async fn delivery_list(
+        &self,
+        task: &str,
+        limit: usize,
+    ) -> Result<Vec<DeliveryRecord>, Problem> {
+        self.task(task).await?;
+        let listed = self.store.delivery_list(task, limit).await;
+        listed.map_err(store_problem)
     }
 
     /// The deliveries of a task, newest first.

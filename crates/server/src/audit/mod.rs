@@ -1,12 +1,11 @@
 //! The audit log outside of requests: whether its chain holds, checkpoints that are signed, and forms to export it in.
 
-mod checkpoint;
 mod ocsf;
-mod verify;
 
-pub use checkpoint::{CheckpointError, CheckpointKey, verify_checkpoint};
 pub use ocsf::ocsf_event;
-pub use verify::{AuditFault, AuditReport, verify};
+pub use proofhouse_store::audit::{
+    AuditFault, AuditReport, CheckpointError, CheckpointKey, verify, verify_checkpoint,
+};
 
 use std::time::Duration;
 

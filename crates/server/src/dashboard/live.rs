@@ -55,7 +55,7 @@ impl LivePage {
             Self::Task(id) => {
                 let store = api.seen_by(caller);
                 let task = store.task(id).await?;
-                let deliveries = store.deliveries(id, None, tasks::PAGE_ROWS).await?;
+                let deliveries = store.delivery_list(id, tasks::PAGE_ROWS).await?;
                 Ok(task_mark(&task, &deliveries))
             }
             Self::Campaigns(query) => {

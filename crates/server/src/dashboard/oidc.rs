@@ -15,8 +15,8 @@ use super::error_page;
 use super::page::Page;
 use super::sign_in::{cookie_header, set_cookie};
 use crate::api::{
-    Api, AuditNote, COOKIE, LIFETIME, SessionOwner, begin_session, cookie, store_problem,
-    take_sign_in,
+    Api, AuditNote, COOKIE, LIFETIME, SessionOwner, begin_session, cookie, count_failed_sign_in,
+    store_problem, take_way_to_provider,
 };
 use crate::keys::{self, random_text};
 use crate::oidc::{OidcError, SignInFlow};
@@ -48,7 +48,7 @@ pub(super) async fn begin(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
 ) -> Response {
     let going = async {
-        take_sign_in(&api, peer).await?;
+        take_way_to_provider(&api, peer)?;
         let provider = api
             .identity_provider()
             .ok_or_else(|| Problem::not_found("there is no identity provider"))?;
@@ -82,7 +82,6 @@ pub(super) async fn callback(
     let note = parts.extensions.get::<AuditNote>().cloned();
     let note = note.unwrap_or_default();
     let coming = async {
-        take_sign_in(&api, peer).await?;
         note.is_due();
         let provider = api
             .identity_provider()
@@ -111,6 +110,10 @@ pub(super) async fn callback(
             let page = Page::signed_out("Signed in", body).leading_to("/dashboard");
             let cookies = set_cookie(&api, (COOKIE, &id), LIFETIME.as_secs());
             (StatusCode::OK, cookies, page).into_response()
+        }
+        Err(problem) if problem.status < 500 => {
+            let counted = count_failed_sign_in(&api, peer).await;
+            error_page(&counted.err().unwrap_or(problem))
         }
         Err(problem) => error_page(&problem),
     }

@@ -14,8 +14,8 @@ use super::actions::{FormFields, filled_in};
 use super::error_page;
 use super::page::{FORM_FIELD, Page, form_field};
 use crate::api::{
-    Api, AuditNote, COOKIE, LIFETIME, SessionOwner, begin_session, cookie, form_token,
-    is_form_token, recognise, take_sign_in, whole,
+    Api, AuditNote, COOKIE, LIFETIME, SessionOwner, begin_session, cookie, count_failed_sign_in,
+    form_token, is_form_token, recognise, whole,
 };
 use crate::keys::{self, random_text};
 use crate::problem::Problem;
@@ -66,9 +66,6 @@ pub(super) async fn sign_in(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response {
-    if let Err(problem) = take_sign_in(&api, peer).await {
-        return error_page(&problem);
-    }
     let (parts, body) = request.into_parts();
     let note = parts.extensions.get::<AuditNote>().cloned();
     let note = note.unwrap_or_default();
@@ -89,7 +86,10 @@ pub(super) async fn sign_in(
     match recognise(api.store.as_ref(), key).await {
         Ok(caller) => drop(caller.noted(note.clone())),
         Err(problem) if problem.status == 401 => {
-            return shown(&api, &parts, Some("This key is not known."));
+            return match count_failed_sign_in(&api, peer).await {
+                Ok(()) => shown(&api, &parts, Some("This key is not known.")),
+                Err(problem) => error_page(&problem),
+            };
         }
         Err(problem) => return error_page(&problem),
     }

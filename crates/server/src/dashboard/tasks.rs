@@ -18,7 +18,9 @@ use super::status::{TaskCondition, waited};
 use super::timeline::{self, TimelineSpan, TimelineTotals};
 use super::words::{delivery_badge, delivery_name, time, time_text, turn_badge, turn_subject};
 use super::{actions, admitted, live, page_of};
-use crate::api::{Api, Caller, Path, Query, ReviewAnswerView, answers, store_problem};
+use crate::api::{
+    Api, Caller, HeldBytes, Path, Query, ReviewAnswerView, TurnPage, answers, store_problem,
+};
 use crate::engine::ManifestSnapshot;
 use crate::keys::{KeyScope, random_text};
 use crate::problem::Problem;
@@ -159,7 +161,10 @@ pub(super) async fn show(
     query: Result<Query<ShownTurns>, Problem>,
 ) -> Response {
     match admitted(caller, KeyScope::TasksRead) {
-        Ok(caller) => page_of(&caller, show_page(&api, &caller, task, query).await),
+        Ok(caller) => match show_page(&api, &caller, task, query).await {
+            Ok((page, held)) => held.until_taken(page_of(&caller, Ok(page))),
+            Err(problem) => page_of(&caller, Err(problem)),
+        },
         Err(answer) => *answer,
     }
 }
@@ -169,14 +174,16 @@ async fn show_page(
     caller: &Caller,
     task: Result<Path<String>, Problem>,
     query: Result<Query<ShownTurns>, Problem>,
-) -> Result<Page, Problem> {
+) -> Result<(Page, HeldBytes), Problem> {
     let (Path(id), Query(query)) = (task?, query?);
     let store = api.seen_by(caller);
     let task = store.task(&id).await?;
-    let newest = task.next_seq.saturating_sub(MAX_TURNS as i64);
-    let from = query.from.unwrap_or(newest).max(0);
-    let turns = store.turns(&id, from, MAX_TURNS).await?;
-    let deliveries = store.deliveries(&id, None, PAGE_ROWS).await?;
+    let from = match query.from {
+        Some(from) => from.max(0),
+        None => store.newest_turns(&task, MAX_TURNS).await?,
+    };
+    let TurnPage { turns, next, held } = store.turns(&id, from, MAX_TURNS).await?;
+    let deliveries = store.delivery_list(&id, PAGE_ROWS).await?;
     let waits = api.store.task_waits(vec![id.clone()]).await;
     let waits = waited(waits.map_err(store_problem)?);
     let now = api.store.now().await.map_err(store_problem)?;
@@ -219,8 +226,8 @@ async fn show_page(
                     }
                 }
             }
-            @if turns.len() == MAX_TURNS {
-                p { a href={ (place) "?from=" (from.saturating_add(MAX_TURNS as i64)) } { "Later turns" } }
+            @if let Some(next) = next.filter(|next| *next < task.next_seq) {
+                p { a href={ (place) "?from=" (next) } { "Later turns" } }
             }
         }
         div data-part="deliveries" { (table("Deliveries, newest first", &headings, &rows)) }
@@ -228,7 +235,8 @@ async fn show_page(
     let seen = encoded(&[("seen", &live::task_mark(&task, &deliveries))]);
     let address = format!("{}?{seen}", href("/dashboard/live/tasks", &id));
     let refresh = query.refresh.filter(|seconds| (5..=300).contains(seconds));
-    Ok(Page::new(format!("Task {id}"), body).live(address, place, refresh))
+    let page = Page::new(format!("Task {id}"), body).live(address, place, refresh);
+    Ok((page, held))
 }
 
 /// Why a task is in its state, as far as that is not seen at once.

@@ -92,18 +92,19 @@ impl Engine {
         }
         kept_trace::note(&mut body, TraceParent::current());
         // Other deliveries have keys of ours, which nobody may take.
-        let key = key.map(|key| format!("said:{key}"));
-        let received = self.say(task, "message", body.clone(), key).await?;
-        if let ReceiveOutcome::Duplicate(id) = received {
-            let known = self.delivery(task, id).await?;
-            if kept_trace::without(&known.body) != kept_trace::without(&as_stored(&body)) {
-                return Err(EngineError::Invalid(
-                    "this `Idempotency-Key` was used to say something else: repeat that request as it was, or use a new key"
-                        .to_owned(),
-                ));
-            }
+        let input = DirectDelivery {
+            key: key.map(|key| format!("said:{key}")),
+            // Whoever repeats a request repeats it in another trace.
+            same: ["message", "parameters", "by"].map(str::to_owned).into(),
+            ..direct("message", body, None)
+        };
+        match self.inner.store.deliver(task, input).await {
+            Err(StoreError::KeyTaken(_)) => Err(EngineError::Invalid(
+                "this `Idempotency-Key` was used to say something else: repeat that request as it was, or use a new key"
+                    .to_owned(),
+            )),
+            received => self.kept(task, received),
         }
-        Ok(received)
     }
 
     /// Answers a question of a task; its number is in the detail of the task's state. What there is to say
@@ -133,14 +134,13 @@ impl Engine {
         // A question has one answer, whoever repeats it.
         let key = format!("review-{review}-{}", row.next_seq);
         let body = json!({"review": review, "about": about});
-        let received = self.tell(task, name, body, Some(key)).await?;
-        if let ReceiveOutcome::Duplicate(id) = received
-            && self.delivery(task, id).await?.name != name
-        {
-            let message = format!("question {review} of task `{task}` was answered otherwise");
-            return Err(EngineError::Conflict(message));
+        let answer = direct(name, body, Some(key));
+        match self.inner.store.command(task, answer).await {
+            Err(StoreError::KeyTaken(_)) => Err(EngineError::Conflict(format!(
+                "question {review} of task `{task}` was answered otherwise"
+            ))),
+            received => self.kept(task, received).map(drop),
         }
-        Ok(())
     }
 
     /// Ends a task, whatever it is doing.
@@ -159,8 +159,7 @@ impl Engine {
     /// As [`Self::cancel`].
     pub async fn cancel_by(&self, task: &str, about: Value) -> Result<(), EngineError> {
         let body = json!({"about": about});
-        self.tell(task, "control.cancel", body, None).await?;
-        Ok(())
+        self.tell(task, "control.cancel", body).await
     }
 
     /// Stops what a task is doing. It gets no events until it goes on.
@@ -179,8 +178,7 @@ impl Engine {
     /// As [`Self::interrupt`].
     pub async fn interrupt_by(&self, task: &str, about: Value) -> Result<(), EngineError> {
         let body = json!({"about": about});
-        self.tell(task, "control.interrupt", body, None).await?;
-        Ok(())
+        self.tell(task, "control.interrupt", body).await
     }
 
     /// Lets an interrupted task go on.
@@ -194,40 +192,14 @@ impl Engine {
             let message = format!("task `{task}` is not interrupted");
             return Err(EngineError::Conflict(message));
         }
-        self.tell(task, "control.resume", json!({}), None).await?;
-        Ok(())
-    }
-
-    /// A delivery of a task.
-    async fn delivery(&self, task: &str, id: i64) -> Result<DeliveryRecord, EngineError> {
-        let before = Some(id.saturating_add(1));
-        let found = self.inner.store.deliveries(task, before, 1).await?;
-        let found = found.into_iter().find(|delivery| delivery.id == id);
-        found.ok_or_else(|| EngineError::NotFound(format!("delivery {id}")))
-    }
-
-    /// Keeps an input for a task.
-    async fn say(
-        &self,
-        task: &str,
-        name: &str,
-        body: Value,
-        key: Option<String>,
-    ) -> Result<ReceiveOutcome, EngineError> {
-        let input = direct(name, body, key);
-        self.kept(task, self.inner.store.deliver(task, input).await)
+        self.tell(task, "control.resume", json!({})).await
     }
 
     /// Keeps a command to a task.
-    async fn tell(
-        &self,
-        task: &str,
-        name: &str,
-        body: Value,
-        key: Option<String>,
-    ) -> Result<ReceiveOutcome, EngineError> {
-        let command = direct(name, body, key);
-        self.kept(task, self.inner.store.command(task, command).await)
+    async fn tell(&self, task: &str, name: &str, body: Value) -> Result<(), EngineError> {
+        let command = direct(name, body, None);
+        let received = self.inner.store.command(task, command).await;
+        self.kept(task, received).map(drop)
     }
 
     /// Tells whoever works on a task that something was kept for it.
@@ -252,10 +224,6 @@ fn direct(name: &str, body: Value, key: Option<String>) -> DirectDelivery {
         key,
         name: name.to_owned(),
         body,
+        same: Vec::new(),
     }
-}
-
-/// A value as it comes back from the store: the last digit of a number may differ from what was read first.
-fn as_stored(value: &Value) -> Value {
-    serde_json::from_str(&value.to_string()).unwrap_or_else(|_| value.clone())
 }

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use proofhouse_agent::task::{Journal, JournalEntry, JournalError, TaskState as AgentState, Turn};
 use proofhouse_store::model::{AllowEntry, AppendTurns, HeldLease, NewTurn, TaskState, ToolRef};
 use proofhouse_store::{Store, StoreError};
+use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -21,6 +22,20 @@ use crate::metrics::engine::SettledOutcome;
 const TRIES: u32 = 7;
 const PAUSE: Duration = Duration::from_millis(125);
 
+/// Why a turn was not kept, though the task is still this process's.
+#[derive(Debug, Clone)]
+pub(super) enum JournalFailure {
+    /// It never can be; it may be an input, which this is the delivery of.
+    Refused {
+        /// The delivery.
+        input: Option<i64>,
+        /// Why.
+        reason: String,
+    },
+    /// It cannot be now.
+    ForNow,
+}
+
 /// Keeps the turns of one task, for as long as this process holds its lease.
 pub(super) struct StoreJournal {
     store: Arc<Store>,
@@ -32,6 +47,7 @@ pub(super) struct StoreJournal {
     /// The same, for those who do not write.
     kept_up_to: AtomicI64,
     closed: AtomicBool,
+    failure: std::sync::Mutex<Option<JournalFailure>>,
     /// Nothing was pending for the task when its last turn was kept.
     drained: AtomicBool,
     /// What the agent calls its tools.
@@ -57,6 +73,7 @@ impl StoreJournal {
             next: Mutex::new(next_seq),
             kept_up_to: AtomicI64::new(next_seq),
             closed: AtomicBool::new(false),
+            failure: std::sync::Mutex::default(),
             drained: AtomicBool::new(false),
             tools,
             inner,
@@ -91,6 +108,11 @@ impl StoreJournal {
     /// Refuses everything from now on: the task is handed over.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Why the last turn was not kept, if it could not be.
+    pub(super) fn failure(&self) -> Option<JournalFailure> {
+        lock(&self.failure).clone()
     }
 
     async fn write(&self, entry: JournalEntry) -> Result<(), JournalError> {
@@ -147,11 +169,23 @@ impl StoreJournal {
                 Err(StoreError::Fenced(why) | StoreError::Conflict(why)) => {
                     return Err(JournalError::Fenced(why));
                 }
-                Err(error) => return Err(failed(error.to_string())),
+                Err(error) => {
+                    let reason = error.to_string();
+                    *lock(&self.failure) = Some(if error.is_permanent() {
+                        JournalFailure::Refused {
+                            input: delivered,
+                            reason: reason.clone(),
+                        }
+                    } else {
+                        JournalFailure::ForNow
+                    });
+                    return Err(failed(reason));
+                }
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
         }
+        // The last try returns.
         Err(failed("the store is unavailable".to_owned()))
     }
 

@@ -17,12 +17,3 @@ pub(super) fn note(kept: &mut Value, parent: Option<TraceParent>) {
 pub(super) fn of(kept: &Value) -> Option<TraceParent> {
     kept.get(TRACE)?.as_str()?.parse().ok()
 }
-
-/// The same without that: who repeats a request repeats it for something else.
-pub(super) fn without(kept: &Value) -> Value {
-    let mut kept = kept.clone();
-    if let Some(kept) = kept.as_object_mut() {
-        kept.remove(TRACE);
-    }
-    kept
-}

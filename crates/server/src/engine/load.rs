@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher as _};
 use proofhouse_manifest::{Bundle, Catalog, Receive, Tool, ToolEvent};
 use proofhouse_source::{Diagnostic, DiagnosticSeverity};
+use proofhouse_wire::sync::lock;
 use tokio::sync::mpsc;
 
 use super::manifests::{LoadedFile, ManifestProblem, ManifestSnapshot};
 use super::options::EngineOptions;
 use super::{EngineError, EngineShared};
+use crate::metrics::engine::EngineLoop;
 
 /// The largest file of manifests.
 const MAX_FILE_BYTES: u64 = 2 << 20;
@@ -364,7 +366,7 @@ pub(super) async fn first(
 }
 
 /// Reads again whenever something changes, until the engine stops.
-pub(super) async fn run(inner: Arc<EngineShared>, mut loader: Loader) {
+pub(super) async fn run(inner: Arc<EngineShared>, loader: Arc<Mutex<Loader>>) {
     let ManifestSource::Directory(directory) = &inner.source else {
         return;
     };
@@ -382,16 +384,16 @@ pub(super) async fn run(inner: Arc<EngineShared>, mut loader: Loader) {
     }
     loop {
         // First without waiting: something may have changed before anybody watched.
-        let (source, options) = (inner.source.clone(), inner.options.clone());
+        let (shared, loader) = (Arc::clone(&inner), Arc::clone(&loader));
         let loaded = tokio::task::spawn_blocking(move || {
-            let snapshot = loader.load(&source, &options);
-            (loader, snapshot)
+            lock(&loader).load(&shared.source, &shared.options)
         });
-        let Ok((kept, snapshot)) = loaded.await else {
-            return;
-        };
-        loader = kept;
-        if let Some(snapshot) = snapshot {
+        let loaded = loaded.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "manifests cannot be read");
+            inner.counts().restarts.one(EngineLoop::Manifests);
+            None
+        });
+        if let Some(snapshot) = loaded {
             let version = snapshot.version;
             let problems: usize = snapshot.files.iter().map(|file| file.problems.len()).sum();
             tracing::info!(version, problems, "manifests are read again");

@@ -39,7 +39,7 @@ mod sweeps;
 mod tracker;
 mod watch;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_agent::model::Usage;
@@ -62,12 +62,12 @@ pub use options::{
 pub use progress::EngineProgress;
 pub use watch::{TaskUpdate, TaskWatch};
 
-use crate::metrics::engine::{EngineMetrics, TaskStarter};
+use crate::metrics::engine::{EngineLoop, EngineMetrics, TaskStarter};
 use deliver::ActiveTasks;
 use feed::ChangeFeed;
 use held_leases::HeldLeases;
 use progress::IdleLeases;
-use tracker::WorkerSet;
+use tracker::{WorkerSet, kept_up};
 use watch::TaskChanges;
 
 /// Tasks that may work at the same time at most, whatever the options say.
@@ -103,7 +103,9 @@ impl From<StoreError> for EngineError {
             StoreError::Invalid(_) | StoreError::TooLarge { .. } => {
                 Self::Invalid(error.to_string())
             }
-            StoreError::Conflict(_) | StoreError::Fenced(_) => Self::Conflict(error.to_string()),
+            StoreError::Conflict(_) | StoreError::Fenced(_) | StoreError::KeyTaken(_) => {
+                Self::Conflict(error.to_string())
+            }
             StoreError::Unavailable(_)
             | StoreError::Corrupt(_)
             | StoreError::NewerSchema { .. } => Self::Unavailable(error.to_string()),
@@ -212,17 +214,20 @@ impl Engine {
         });
         load::count(&inner, &inner.manifests.current());
         let tracker = &inner.tracker;
-        tracker.spawn(route::run(Arc::clone(&inner)));
-        tracker.spawn(deliver::run(Arc::clone(&inner)));
-        tracker.spawn(polls::run(Arc::clone(&inner)));
-        tracker.spawn(channels::run(Arc::clone(&inner)));
-        tracker.spawn(schedules::run(Arc::clone(&inner)));
-        tracker.spawn(load::run(Arc::clone(&inner), loader));
-        tracker.spawn(feed::run(Arc::clone(&inner)));
-        tracker.spawn(sweeps::run(Arc::clone(&inner)));
+        let loader = Arc::new(Mutex::new(loader));
+        let load = move |inner| load::run(inner, Arc::clone(&loader));
+        tracker.keep_up(&inner, EngineLoop::Router, route::run);
+        tracker.keep_up(&inner, EngineLoop::Deliverer, deliver::run);
+        tracker.keep_up(&inner, EngineLoop::Polls, polls::run);
+        tracker.keep_up(&inner, EngineLoop::Channels, channels::run);
+        tracker.keep_up(&inner, EngineLoop::Schedules, schedules::run);
+        tracker.keep_up(&inner, EngineLoop::Manifests, load);
+        tracker.keep_up(&inner, EngineLoop::Changes, feed::run);
+        tracker.keep_up(&inner, EngineLoop::Sweeps, sweeps::run);
         // These go on while the others finish.
-        tokio::spawn(leases::run(Arc::clone(&inner)));
-        tokio::spawn(leases::release(Arc::clone(&inner)));
+        let (beats, releases) = (Arc::clone(&inner), Arc::clone(&inner));
+        tokio::spawn(kept_up(beats, EngineLoop::Heartbeat, leases::run));
+        tokio::spawn(kept_up(releases, EngineLoop::Releases, leases::release));
         Ok(Self { inner })
     }
 

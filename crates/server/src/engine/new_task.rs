@@ -114,6 +114,7 @@ pub(super) fn build_as(
             kept_trace::note(&mut body, trace);
             body
         },
+        same: Vec::new(),
     });
     Ok(NewTask {
         id,

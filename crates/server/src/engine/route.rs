@@ -210,32 +210,29 @@ fn decide(
 }
 
 /// Records what was decided, and tells those whom it concerns.
-async fn record(inner: &Arc<EngineShared>, decided: Vec<DecidedEvent>) {
+async fn record(inner: &Arc<EngineShared>, mut decided: Vec<DecidedEvent>) {
     if decided.is_empty() {
         return;
     }
-    let (routings, failures): (Vec<_>, Vec<_>) = decided.into_iter().unzip();
+    let routings: Vec<_> = decided.iter().map(|(one, _)| one.clone()).collect();
     let told = routings.iter().flat_map(|routing| &routing.deliveries);
     let told: BTreeSet<String> = told.map(|delivery| delivery.task.clone()).collect();
-    let ids: Vec<i64> = routings.iter().map(|one| one.claim.event).collect();
-    let tallies: Vec<RoutingCounts> = routings.iter().map(RoutingCounts::of).collect();
-    let outcomes = match inner.store.route_all(routings.clone()).await {
+    let outcomes = match inner.store.route_all(routings).await {
         Ok(outcomes) => outcomes,
         // A store that is away is away for each of them, and each would wait for it.
-        Err(error) if routings.len() > 1 && !matches!(error, StoreError::Unavailable(_)) => {
+        Err(error @ StoreError::Unavailable(_)) => vec![Err(error)],
+        Err(error) => {
             // One of them may be what hinders the others, such as a task that is gone by now.
             tracing::debug!(%error, "events cannot be routed together; each is tried alone");
-            let mut outcomes = Vec::with_capacity(routings.len());
-            for routing in routings {
-                outcomes.push(inner.store.route(routing).await);
+            let mut outcomes = Vec::with_capacity(decided.len());
+            for one in &mut decided {
+                outcomes.push(record_alone(inner, one).await);
             }
             outcomes
         }
-        Err(error) => vec![Err(error)],
     };
-    let told_of = ids.into_iter().zip(tallies);
-    for (((id, tally), outcome), failures) in told_of.zip(outcomes).zip(failures) {
-        tally.count(inner.counts(), &outcome, failures.len());
+    for ((routing, failures), outcome) in decided.into_iter().zip(outcomes) {
+        RoutingCounts::of(&routing).count(inner.counts(), &outcome, failures.len());
         match outcome {
             Ok(_) => {
                 for failure in failures {
@@ -246,7 +243,7 @@ async fn record(inner: &Arc<EngineShared>, decided: Vec<DecidedEvent>) {
             }
             // Another process has decided about it.
             Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => {
-                tracing::debug!(event = id, "routed elsewhere");
+                tracing::debug!(event = routing.claim.event, "routed elsewhere");
             }
             Err(error) => inner.log_store_error("an event cannot be routed", &error),
         }
@@ -255,6 +252,64 @@ async fn record(inner: &Arc<EngineShared>, decided: Vec<DecidedEvent>) {
         inner.working.notify(&task);
     }
     inner.wake_deliverer.notify_one();
+}
+
+/// Records one decision, without what cannot be kept however often it is tried: the event is routed all the same, and people
+/// see what was left out.
+async fn record_alone(
+    inner: &EngineShared,
+    (routing, failures): &mut DecidedEvent,
+) -> Result<Vec<i64>, StoreError> {
+    loop {
+        let error = match inner.store.route(routing.clone()).await {
+            Err(error) if error.is_permanent() => error,
+            outcome => return outcome,
+        };
+        tracing::warn!(event = routing.claim.event, %error, "what an event brings about cannot be kept");
+        if !leave_out(routing, failures, &error.to_string()) {
+            return Err(error);
+        }
+    }
+}
+
+/// Leaves out of a decision what is the largest: a task that a trigger would begin, then what tasks would get, then what was
+/// noted. Returns whether there was anything.
+fn leave_out(routing: &mut EventRouting, failures: &mut Vec<TriggerFailure>, why: &str) -> bool {
+    let sizes = routing.tasks.iter().map(|(_, task)| {
+        let first = task.first.as_ref();
+        task.params.to_string().len() + first.map_or(0, |first| first.body.to_string().len())
+    });
+    if let Some((place, _)) = sizes.enumerate().max_by_key(|(_, size)| *size) {
+        let (key, task) = routing.tasks.remove(place);
+        let told = routing.outcome.get_mut("triggers");
+        for one in told.and_then(Value::as_array_mut).into_iter().flatten() {
+            if one["task"] == task.id.as_str() {
+                *one = json!({"trigger": one["trigger"], "failed": why});
+            }
+        }
+        failures.push(failure(key, why));
+        return true;
+    }
+    let is_given = |one: &NewDelivery| one.decision == DeliveryDecision::Deliver;
+    if routing.deliveries.iter().any(is_given) {
+        for one in &mut routing.deliveries {
+            one.body = Value::Null;
+            one.decision = DeliveryDecision::Discard(why.to_owned());
+        }
+        routing.outcome = json!({"problems": [why]});
+        return true;
+    }
+    false
+}
+
+/// A trigger that could not begin a task.
+fn failure(key: TriggerKey, error: &str) -> TriggerFailure {
+    TriggerFailure {
+        key,
+        error: error.to_owned(),
+        tick: None,
+        next_at: None,
+    }
 }
 
 type TaskDecision = Result<(NewDelivery, Vec<String>), Discard>;
@@ -403,12 +458,7 @@ fn triggered(
                     }
                     Err(error) => {
                         let error = error.to_string();
-                        started.1.push(TriggerFailure {
-                            key,
-                            error: error.clone(),
-                            tick: None,
-                            next_at: None,
-                        });
+                        started.1.push(failure(key, &error));
                         json!({"trigger": name, "failed": error})
                     }
                 }

@@ -46,6 +46,19 @@ kinds! {
         Trigger = "trigger",
         Schedule = "schedule",
     }
+    /// What the engine does all the time.
+    EngineLoop {
+        Router = "router",
+        Deliverer = "deliverer",
+        Polls = "polls",
+        Channels = "channels",
+        Schedules = "schedules",
+        Manifests = "manifests",
+        Changes = "changes",
+        Sweeps = "sweeps",
+        Heartbeat = "heartbeat",
+        Releases = "releases",
+    }
     /// How a poll went.
     PollOutcome {
         Done = "done",
@@ -106,6 +119,7 @@ pub(crate) struct EngineMetrics {
     pub(crate) channel_steps: LabelledCounters<ChannelStep>,
     pub(crate) begun: LabelledCounters<TaskStarter>,
     pub(crate) start_failures: LabelledCounters<TaskStarter>,
+    pub(crate) restarts: LabelledCounters<EngineLoop>,
     pub(crate) working: Gauge,
     pub(crate) lease_losses: Counter,
     pub(crate) lease_orphans: Counter,
@@ -134,6 +148,8 @@ impl EngineMetrics {
         let begun = LabelledCounters::register(registry, "tasks_begun", help, "by");
         let help = "Tasks that could not be begun, by who wanted to";
         let start_failures = LabelledCounters::register(registry, "start_failures", help, "by");
+        let help = "Times that a part of the engine panicked and was started again";
+        let restarts = LabelledCounters::register(registry, "engine_restarts", help, "loop");
         let working = Gauge::default();
         let help = "Tasks that this process works on";
         registry.register("tasks_working", help, working.clone());
@@ -171,6 +187,7 @@ impl EngineMetrics {
             channel_steps,
             begun,
             start_failures,
+            restarts,
             working,
             lease_losses,
             lease_orphans,

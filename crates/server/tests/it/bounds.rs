@@ -18,6 +18,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
+use crate::engine_http::{request, text_of};
 use crate::engine_support::{MANIFESTS, PATIENCE, World, begin};
 
 const LONG_MS: i64 = 600_000;
@@ -197,6 +198,88 @@ async fn readers_that_do_not_read_take_little() {
     println!("{READERS} readers that do not read hold {held} bytes");
     assert!(held <= (READERS + 1) * SHARE, "{held} bytes");
     drop(idle);
+    stop.cancel();
+    engine.shutdown(PATIENCE).await;
+}
+
+/// Pages of turns are as small as what a reader may have at once, and lead to all of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_large_turns_is_cut() {
+    const TURNS: i64 = 20;
+    /// What a page may have, as docs/reference/server.md says, and what JSON adds.
+    const PAGE: usize = (1 << 20) + (4 << 10);
+    let world = World::new(MANIFESTS);
+    let engine = Arc::new(world.engine().await);
+    let task = begin(&engine, None).await.id;
+    write_large_turns(engine.store(), &task, TURNS).await;
+    let (address, stop) = serve(&engine, 50).await;
+    let (mut from, mut seen) = (0, Vec::new());
+    loop {
+        let line = format!("GET /v1/tasks/{task}/turns?limit=200&from={from}");
+        let (status, page) = request(address, &line, "", "").await;
+        assert_eq!(status, 200, "{page}");
+        assert!(page.to_string().len() <= PAGE);
+        let turns = page["turns"].as_array().unwrap().iter();
+        seen.extend(turns.map(|turn| turn["number"].as_i64().unwrap()));
+        let Some(next) = page["next"].as_i64() else {
+            break;
+        };
+        from = next;
+    }
+    assert_eq!(seen, (0..TURNS).collect::<Vec<_>>());
+    // The page of the dashboard has the newest of them, and leads to the others.
+    let path = format!("/dashboard/tasks/{task}");
+    let (status, page) = text_of(address, &path).await;
+    assert_eq!(status, 200);
+    assert!(page.contains("turn-19") && !page.contains("turn-10\""));
+    assert!(page.contains("Earlier turns") && !page.contains("Later turns"));
+    let (_, first) = text_of(address, &format!("{path}?from=0")).await;
+    assert!(first.contains("turn-0\"") && !first.contains("turn-10\""));
+    assert!(first.contains("Later turns"));
+    stop.cancel();
+    engine.shutdown(PATIENCE).await;
+}
+
+/// What is read for somebody who does not take it counts until they leave.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_counts_until_it_is_taken() {
+    const LARGE: usize = 24 << 20;
+    let world = World::new(MANIFESTS);
+    let engine = Arc::new(world.engine().await);
+    let task = begin(&engine, None).await.id;
+    let store = engine.store();
+    let lease = store.acquire(LeaseKind::Task, &task, "writer", LONG_MS);
+    let append = AppendTurns {
+        task: task.clone(),
+        held: lease.await.unwrap().unwrap().held(),
+        expected_seq: 0,
+        turns: vec![NewTurn {
+            kind: "note".to_owned(),
+            body: json!({"text": "x".repeat(LARGE)}),
+        }],
+        allow: Vec::new(),
+        from: Vec::new(),
+        state: None,
+        delivered: None,
+    };
+    store.append(append).await.unwrap();
+    let metrics = Arc::new(Metrics::default());
+    let (address, stop) = serve_counted(&engine, 50, Arc::clone(&metrics)).await;
+    let held = || counted(&metrics, "proofhouse_stream_bytes");
+    for path in [
+        format!("/v1/tasks/{task}/turns"),
+        format!("/dashboard/tasks/{task}"),
+    ] {
+        let (stream, answer) = ask(address, &path, "\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}");
+        assert!(held() >= LARGE as u64, "{path}: {}", held());
+        drop(stream);
+        let began = Instant::now();
+        while held() > 0 {
+            assert!(began.elapsed() < PATIENCE, "{path} is held for ever");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
     stop.cancel();
     engine.shutdown(PATIENCE).await;
 }

@@ -168,13 +168,23 @@ impl Served {
         Self::start_at(engine, TcpListener::bind("127.0.0.1:0").await.unwrap()).await
     }
 
+    /// The same for holders of keys.
+    pub(crate) async fn start_with_keys(engine: &Arc<Engine>) -> Self {
+        let webhooks = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_as(engine, webhooks, false).await
+    }
+
     /// The same with webhooks on this socket.
     pub(crate) async fn start_at(engine: &Arc<Engine>, webhooks: TcpListener) -> Self {
+        Self::start_as(engine, webhooks, true).await
+    }
+
+    async fn start_as(engine: &Arc<Engine>, webhooks: TcpListener, open: bool) -> Self {
         let metrics = Arc::new(Metrics::default());
         let listeners = [TcpListener::bind("127.0.0.1:0").await.unwrap(), webhooks];
         let [api_at, webhooks_at] = listeners.each_ref().map(|one| one.local_addr().unwrap());
         let config = ApiConfig {
-            open: true,
+            open,
             ..ApiConfig::at(api_at)
         };
         let api = Api::new(Arc::clone(engine), Arc::clone(&metrics), config);
@@ -215,7 +225,7 @@ pub(crate) async fn text_of(at: SocketAddr, path: &str) -> (u16, String) {
     answer(at, &format!("GET {path}"), "", "").await
 }
 
-async fn answer(at: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, String) {
+pub(crate) async fn answer(at: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(at).await.unwrap();
     let request = format!(
         "{line} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\ncontent-type: application/json\r\n\

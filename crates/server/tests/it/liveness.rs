@@ -232,6 +232,7 @@ async fn a_task_without_its_agent_is_told_of_and_holds_nobody_up() {
         key: None,
         name: name.to_owned(),
         body,
+        same: Vec::new(),
     };
     let store = Arc::clone(engine.store());
     let message = kept("message", json!({"message": "hello", "parameters": {}}));

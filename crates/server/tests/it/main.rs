@@ -6,7 +6,9 @@
     reason = "helpers of tests may, like the tests themselves"
 )]
 
+mod audit_log;
 mod bounds;
+mod callers;
 mod engine_crash;
 mod engine_events;
 mod engine_http;
@@ -18,3 +20,4 @@ mod push_channels;
 mod repeats;
 mod retention;
 mod simulation;
+mod unstorable;

@@ -14,6 +14,7 @@ const STEPS: &[(i64, &str)] = &[
     (6, include_str!("0006.sql")),
     (7, include_str!("0007.sql")),
     (8, include_str!("0008.sql")),
+    (9, include_str!("0009.sql")),
 ];
 
 /// The version this program knows.

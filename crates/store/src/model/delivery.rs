@@ -45,12 +45,25 @@ pub struct NewDelivery {
 /// A delivery that comes from no event: a message of a user, the first input of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DirectDelivery {
-    /// A second delivery to the task with this key is a duplicate. Without a key, nothing is.
+    /// A second delivery to the task with this key is a duplicate, or refused if it is another. Without a key, nothing is.
     pub key: Option<String>,
     /// What kind of input it is, in the caller's words.
     pub name: String,
     /// What the task gets.
     pub body: Value,
+    /// What of the body a second delivery with the key repeats, beside the name; with anything else there, the key is refused.
+    #[serde(default)]
+    pub same: Vec<String>,
+}
+
+impl DirectDelivery {
+    /// Whether a body that was kept says the same, as far as that matters.
+    pub(crate) fn repeats(&self, kept: &Value) -> bool {
+        // As it comes back from the store: the last digit of a number may differ from what was read first.
+        let as_kept = |value: &Value| serde_json::from_str::<Value>(&value.to_string()).ok();
+        let mut same = self.same.iter();
+        same.all(|name| self.body.get(name).and_then(as_kept).as_ref() == kept.get(name))
+    }
 }
 
 /// What a task is to be given next.

@@ -143,7 +143,7 @@ pub struct EventDetail {
     pub event: EventRecord,
     /// What earlier attempts decided: `{attempt, fate, routed_at}` each.
     pub earlier: Vec<Value>,
-    /// Its deliveries, of all attempts.
+    /// Its deliveries, of all attempts: the newest, as many as a page has, in their order.
     pub deliveries: Vec<DeliveryRecord>,
 }
 

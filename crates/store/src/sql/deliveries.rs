@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::row::{SqlRow, first};
-use super::transaction::{SqlValue, Tx, json, json_text, name, params, truncated};
+use super::transaction::{SqlValue, Tx, json, json_text, list_or_null, name, params, truncated};
 use super::{interests, leases, page, tasks};
 use crate::error::{Result, StoreError};
+use crate::model::limits::MAX_PAGE;
 use crate::model::{
     ClaimedTask, DeliveryDecision, DeliveryRecord, DeliveryState, DirectDelivery, HeldLease,
     LeaseKind, Millis, NewDelivery, ReceiveOutcome, TaskQueues, TaskState, ToolRef, WakeRules,
@@ -17,12 +18,21 @@ macro_rules! select {
         select!("")
     };
     ($first:literal) => {
+        select!(
+            $first,
+            "COALESCE(b.body, d.body)",
+            " LEFT JOIN bodies b ON b.id = d.body_id"
+        )
+    };
+    ($first:literal, $body:literal, $from:literal) => {
         concat!(
             "SELECT ",
             $first,
-            "d.id, d.task_id, d.event_id, d.attempt, d.tool_namespace, d.tool, d.name, d.key, \
-             COALESCE(b.body, d.body), d.state, d.reason, d.turn_seq, d.created_at, d.settled_at \
-             FROM deliveries d LEFT JOIN bodies b ON b.id = d.body_id WHERE "
+            "d.id, d.task_id, d.event_id, d.attempt, d.tool_namespace, d.tool, d.name, d.key, ",
+            $body,
+            ", d.state, d.reason, d.turn_seq, d.created_at, d.settled_at FROM deliveries d",
+            $from,
+            " WHERE "
         )
     };
 }
@@ -76,12 +86,17 @@ pub(crate) async fn deliver(
     if let Some(key) = key {
         let known = tx
             .query(
-                "SELECT id FROM deliveries WHERE task_id = $1 AND key = $2",
+                "SELECT id, name, body FROM deliveries WHERE task_id = $1 AND key = $2",
                 &params![task, key],
             )
             .await?;
         if let Some(mut row) = first(known) {
-            return Ok(ReceiveOutcome::Duplicate(row.int()?));
+            let (id, name, body) = (row.int()?, row.text()?, row.json()?);
+            // Refused here, so that nothing that is written with a delivery becomes true of one that is none.
+            if name != new.name || !new.repeats(&body) {
+                return Err(StoreError::KeyTaken(id));
+            }
+            return Ok(ReceiveOutcome::Duplicate(id));
         }
     }
     tasks::expect_state(&found, &[])?;
@@ -306,14 +321,46 @@ pub(crate) async fn of_task(
     rows.into_iter().map(read).collect()
 }
 
-pub(crate) async fn of_event(tx: Tx<'_>, event: i64) -> Result<Vec<DeliveryRecord>> {
+/// The same without what inputs say, which may be a lot, from the newest on.
+pub(crate) async fn list_of_task(
+    tx: Tx<'_>,
+    task: &str,
+    limit: usize,
+) -> Result<Vec<DeliveryRecord>> {
     let rows = tx
         .query(
-            concat!(select!(), "d.event_id = $1 ORDER BY d.id"),
-            &params![event],
+            concat!(
+                select!(
+                    "",
+                    "CASE WHEN d.command = 1 THEN d.body ELSE 'null' END",
+                    ""
+                ),
+                "d.task_id = $1 ORDER BY d.id DESC LIMIT $2"
+            ),
+            &params![task, page(limit)],
         )
         .await?;
     rows.into_iter().map(read).collect()
+}
+
+/// The newest deliveries of an event, as many as a page has, in their order: all, or those to tasks of agents in these
+/// namespaces.
+pub(crate) async fn of_event(
+    tx: Tx<'_>,
+    event: i64,
+    namespaces: Option<&[String]>,
+) -> Result<Vec<DeliveryRecord>> {
+    let rows = tx
+        .query(
+            concat!(
+                select!(),
+                "d.event_id = $1 AND (CAST($2 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM tasks t WHERE t.id = d.task_id \
+                 AND {among t.agent_namespace 2})) ORDER BY d.id DESC LIMIT $3"
+            ),
+            &params![event, list_or_null(namespaces).as_deref(), page(MAX_PAGE)],
+        )
+        .await?;
+    rows.into_iter().rev().map(read).collect()
 }
 
 pub(crate) async fn discard(

@@ -340,7 +340,7 @@ async fn decide(tx: Tx<'_>, routing: &EventRouting) -> Result<Vec<i64>> {
     matched += i64::try_from(firsts).unwrap_or(i64::MAX);
     tx.execute(
         "UPDATE events SET state = 'routed', fate = $2, matched = $3, routed_at = {now}, claim_owner = NULL, \
-         claim_until = 0 WHERE id = $1",
+         claim_until = 0, replayed_at = NULL WHERE id = $1",
         &[claim.event.into(), transaction::json("the outcome of the event", &routing.outcome)?, matched.into()],
     )
     .await?;
@@ -381,7 +381,27 @@ pub(crate) async fn list(tx: Tx<'_>, filter: &EventFilter) -> Result<Vec<EventSu
         .collect()
 }
 
+/// The event alone.
+pub(crate) async fn record(tx: Tx<'_>, id: i64) -> Result<EventRecord> {
+    let rows = tx
+        .query(
+            concat!(
+                "SELECT ",
+                columns!(),
+                ", headers, payload FROM events WHERE id = $1"
+            ),
+            &params![id],
+        )
+        .await?;
+    read(&mut first(rows).ok_or_else(|| missing(id))?)
+}
+
 pub(crate) async fn get(tx: Tx<'_>, id: i64) -> Result<EventDetail> {
+    get_among(tx, id, None).await
+}
+
+/// The event, with its newest deliveries, as many as a page has: all, or those to tasks of agents in these namespaces.
+async fn get_among(tx: Tx<'_>, id: i64, namespaces: Option<&[String]>) -> Result<EventDetail> {
     let rows = tx
         .query(
             concat!(
@@ -396,32 +416,18 @@ pub(crate) async fn get(tx: Tx<'_>, id: i64) -> Result<EventDetail> {
     Ok(EventDetail {
         event: read(&mut row)?,
         earlier: list_of_json(row.json()?)?,
-        deliveries: deliveries::of_event(tx, id).await?,
+        deliveries: deliveries::of_event(tx, id, namespaces).await?,
     })
 }
 
 /// The event as those see it who may see these namespaces: with deliveries to their tasks only. One that is neither for a tool
 /// of theirs nor was given to a task of theirs is not there.
 pub(crate) async fn get_for(tx: Tx<'_>, id: i64, namespaces: &[String]) -> Result<EventDetail> {
-    let mut detail = get(tx, id).await?;
-    let rows = tx
-        .query(
-            "SELECT t.id FROM tasks t WHERE t.id IN (SELECT d.task_id FROM deliveries d WHERE d.event_id = $1) \
-             AND {among t.agent_namespace 2}",
-            &params![id, transaction::list_or_null(Some(namespaces)).as_deref()],
-        )
-        .await?;
-    let theirs = rows
-        .into_iter()
-        .map(|mut row| row.text())
-        .collect::<Result<std::collections::HashSet<_>>>()?;
+    let detail = get_among(tx, id, Some(namespaces)).await?;
     let is_theirs = namespaces.contains(&detail.event.summary.tool.namespace);
-    if !is_theirs && theirs.is_empty() {
+    if !is_theirs && detail.deliveries.is_empty() {
         return Err(missing(id));
     }
-    detail
-        .deliveries
-        .retain(|delivery| theirs.contains(&delivery.task));
     Ok(detail)
 }
 
@@ -454,7 +460,7 @@ pub(crate) async fn replay(tx: Tx<'_>, id: i64) -> Result<i64> {
     earlier.push(json!({ "attempt": attempt, "fate": outcome, "routed_at": routed_at }));
     tx.execute(
         "UPDATE events SET state = 'received', attempt = $2, earlier = $3, fate = NULL, matched = 0, routed_at = NULL, \
-         claim_owner = NULL, claim_until = 0, claim_fence = claim_fence + 1 WHERE id = $1",
+         replayed_at = {now}, claim_owner = NULL, claim_until = 0, claim_fence = claim_fence + 1 WHERE id = $1",
         &[id.into(), (attempt + 1).into(), transaction::json("the outcomes of the event", &Value::Array(earlier))?],
     )
     .await?;

@@ -77,11 +77,15 @@ pub(crate) async fn progress(
     };
     let rows = tx
         .query(
-            "SELECT received_at FROM events WHERE state = 'received' ORDER BY id LIMIT 1",
+            "SELECT (SELECT received_at FROM events WHERE state = 'received' AND replayed_at IS NULL ORDER BY id LIMIT 1), \
+             (SELECT MIN(replayed_at) FROM events WHERE replayed_at IS NOT NULL AND state = 'received')",
             &[],
         )
         .await?;
-    let event = first(rows).map(|mut row| row.int()).transpose()?;
+    let (event, replay) = match first(rows) {
+        Some(mut row) => (row.int_or_null()?, row.int_or_null()?),
+        None => (None, None),
+    };
     // The end of a lease that ran out is when the work was left alone.
     let task = oldest(
         &mut *tx,
@@ -112,7 +116,7 @@ pub(crate) async fn progress(
         .await?;
     let leases = first(rows).map_or(Ok(0), |mut row| row.int())?;
     Ok(StoreProgress {
-        oldest_event_ms: age(event).max(age(task)),
+        oldest_event_ms: age(event).max(age(replay)).max(age(task)),
         oldest_command_ms: age(command),
         leases: u64::try_from(leases).unwrap_or(0),
     })

@@ -6,8 +6,8 @@ use super::{Store, transaction};
 use crate::error::Result;
 use crate::model::{
     ClaimedEvent, ClaimedTask, DeliveryRecord, DirectDelivery, EventClaim, EventDetail,
-    EventFilter, EventRouting, EventSummary, HeldLease, Millis, NewEvent, ReceiveOutcome,
-    TaskQueues, WakeRules,
+    EventFilter, EventRecord, EventRouting, EventSummary, HeldLease, Millis, NewEvent,
+    ReceiveOutcome, TaskQueues, WakeRules,
 };
 use crate::sql::deliveries::DeliveryQueue;
 use crate::sql::{deliveries, events, tasks};
@@ -65,7 +65,13 @@ impl Store {
         transaction!(self, Read, [filter = filter], |tx| events::list(tx, filter))
     }
 
-    /// An event with its payload, its deliveries and what routing decided; `NotFound` if there is none.
+    /// An event with its payload and nothing else, for whoever works on one of its deliveries; `NotFound` if there is none.
+    pub async fn event_record(&self, id: i64) -> Result<EventRecord> {
+        transaction!(self, Read, [id = id], |tx| events::record(tx, *id))
+    }
+
+    /// An event with its payload, its newest deliveries (as many as a page has) and what routing decided; `NotFound` if there
+    /// is none.
     pub async fn event(&self, id: i64) -> Result<EventDetail> {
         transaction!(self, Read, [id = id], |tx| events::get(tx, *id))
     }
@@ -153,6 +159,13 @@ impl Store {
             [task = task.to_owned(), before = before, limit = limit],
             |tx| deliveries::of_task(tx, task, *before, *limit)
         )
+    }
+
+    /// The newest deliveries of a task, newest first, without what its inputs say: commands have their bodies.
+    pub async fn delivery_list(&self, task: &str, limit: usize) -> Result<Vec<DeliveryRecord>> {
+        transaction!(self, Read, [task = task.to_owned(), limit = limit], |tx| {
+            deliveries::list_of_task(tx, task, *limit)
+        })
     }
 
     /// Settles a pending delivery without giving it to the task.

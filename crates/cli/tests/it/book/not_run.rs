@@ -64,6 +64,14 @@ pub(super) const NOT_RUN: &[(&str, &str)] = &[
         CLUSTER,
     ),
     (
+        "kubectl create secret generic models --from-file=OPENAI_API_KEY=openai-key.txt",
+        CLUSTER,
+    ),
+    (
+        "helm upgrade agents deploy/helm/proofhouse --reuse-values --set model=openai:NAME --set 'envFromSecrets={models}'",
+        CLUSTER,
+    ),
+    (
         "kubectl apply --filename deploy/kubernetes/rbac.yaml",
         REAL_CLUSTER,
     ),

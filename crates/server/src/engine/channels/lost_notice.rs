@@ -34,6 +34,7 @@ pub(super) async fn send_lost_notice(
         key: Some(format!("channel_lost:{}:{event}:{channel}", tool.name)),
         name: "message".to_owned(),
         body: json!({"message": message}),
+        same: Vec::new(),
     };
     match inner.store.deliver(&task.id, notice).await {
         Ok(_) => {

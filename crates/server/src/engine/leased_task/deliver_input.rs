@@ -69,10 +69,10 @@ impl LeasedTask<'_> {
             };
             return Ok(Ok((input, kept_trace::of(&delivery.body))));
         };
-        let detail = self.inner.store.event(event).await?;
+        let event = self.inner.store.event_record(event).await?;
         let snapshot = self.inner.manifests.current();
-        let trace = kept_trace::of(&detail.event.headers);
-        let input = self.event_input(&snapshot, delivery, &detail.event);
+        let trace = kept_trace::of(&event.headers);
+        let input = self.event_input(&snapshot, delivery, &event);
         Ok(input.map(|event| {
             let input = TaskInput {
                 message,

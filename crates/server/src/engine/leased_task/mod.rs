@@ -22,12 +22,12 @@ use super::EngineShared;
 use super::commands::{Control, MAX_COMMANDS, pending_controls};
 use super::deliver::TaskSignal;
 use super::held_leases::LeaseGuard;
-use super::journal::StoreJournal;
+use super::journal::{JournalFailure, StoreJournal};
 use super::manifests::ManifestSnapshot;
 use crate::metrics::engine::SettledOutcome;
-use restore::{RestoreError, restore};
+use restore::restore;
 
-/// How long a task that cannot be restored is left alone, so that it is not tried without end, in milliseconds.
+/// How long a task that cannot go on is left alone, so that it is not tried without end, in milliseconds.
 const BACK_OFF_MS: i64 = 5_000;
 
 /// A task that this process works on.
@@ -92,45 +92,63 @@ pub(super) async fn work(
             leased.journal.close();
             leased.task.cancel();
             leased.task.end().await;
+            match leased.journal.failure() {
+                None => {}
+                Some(JournalFailure::ForNow) => put_off(inner, guard).await,
+                Some(JournalFailure::Refused { input, reason }) => {
+                    tracing::warn!(task = %id, %reason, "what a task does cannot be kept");
+                    let done = match input {
+                        // It goes on with the next.
+                        Some(input) => inner.store.discard(held, input, &reason).await,
+                        None => end_failed(inner, &id, held, &reason).await,
+                    };
+                    if let Err(error) = done {
+                        inner.log_store_error("a failure cannot be kept", &error);
+                        put_off(inner, guard).await;
+                    }
+                }
+            }
         }
-        Err(RestoreError::Store(error)) => inner.log_store_error("a task cannot be read", &error),
-        Err(RestoreError::Start(reason)) => {
+        Err(reason) => {
             tracing::warn!(task = %id, %reason, "a task cannot go on");
-            match end_if_cancelled(inner, &id, &held, &reason).await {
-                Ok(true) => {}
-                Ok(false) => match inner.store.postpone(held, BACK_OFF_MS).await {
-                    Ok(()) => guard.ended(),
-                    Err(error) => inner.log_store_error("a task cannot be postponed", &error),
-                },
-                Err(error) => inner.log_store_error("a task cannot be ended", &error),
+            match is_cancelled(inner, &id).await {
+                Ok(false) => put_off(inner, guard).await,
+                Ok(true) => {
+                    if let Err(error) = end_failed(inner, &id, held, &reason.to_string()).await {
+                        inner.log_store_error("a task cannot be ended", &error);
+                    }
+                }
+                Err(error) => inner.log_store_error("commands cannot be read", &error),
             }
         }
     }
 }
 
-/// Ends a task that cannot be restored, such as one whose agent is gone, when somebody wants it to end. Returns whether it
-/// has.
-async fn end_if_cancelled(
-    inner: &EngineShared,
-    id: &str,
-    held: &HeldLease,
-    reason: &str,
-) -> Result<bool> {
-    let wanted = pending_controls(inner, id).await?;
-    let is_cancelled = wanted
-        .iter()
-        .any(|(_, control)| *control == Control::Cancel);
-    if is_cancelled {
-        let change = StateChange {
-            task: id.to_owned(),
-            held: Some(held.clone()),
-            from: Vec::new(),
-            to: TaskState::Ended,
-            detail: Some(json!({"failed": reason})),
-        };
-        inner.store.change_state(change).await?;
+/// Leaves a task alone for a while: tried again at once, it would fail again.
+async fn put_off(inner: &EngineShared, guard: LeaseGuard) {
+    let held = guard.held().clone();
+    match inner.store.postpone(held, BACK_OFF_MS).await {
+        Ok(()) => guard.ended(),
+        Err(error) => inner.log_store_error("a task cannot be postponed", &error),
     }
-    Ok(is_cancelled)
+}
+
+/// Whether somebody wants a task to end.
+async fn is_cancelled(inner: &EngineShared, id: &str) -> Result<bool> {
+    let wanted = pending_controls(inner, id).await?;
+    Ok(wanted.iter().any(|(_, one)| *one == Control::Cancel))
+}
+
+/// Ends a task that cannot go on, such as one whose agent is gone.
+async fn end_failed(inner: &EngineShared, id: &str, held: HeldLease, reason: &str) -> Result<()> {
+    let change = StateChange {
+        task: id.to_owned(),
+        held: Some(held),
+        from: Vec::new(),
+        to: TaskState::Ended,
+        detail: Some(json!({"failed": reason})),
+    };
+    inner.store.change_state(change).await.map(drop)
 }
 
 impl LeasedTask<'_> {

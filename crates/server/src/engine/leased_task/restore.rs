@@ -18,17 +18,14 @@ use crate::engine::{EngineShared, kept_trace};
 const PAGE: usize = 500;
 
 /// Why a task is not taken up.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum RestoreError {
-    /// It cannot be read now.
-    Store(StoreError),
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Store(#[from] StoreError),
     /// It cannot go on as things stand.
+    #[error("{0}")]
     Start(String),
-}
-
-impl From<StoreError> for RestoreError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
 }
 
 /// Makes the task anew from what is kept of it.

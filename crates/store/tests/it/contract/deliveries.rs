@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use proofhouse_store::model::{
-    DeliveryState, DirectDelivery, ReceiveOutcome, TaskQueues, TaskState, WakeRules,
+    DeliveryState, DirectDelivery, NewAuditEntry, ReceiveOutcome, TaskQueues, TaskState, WakeRules,
 };
+use proofhouse_store::with_audit_entry;
+use serde_json::json;
 
 use crate::contract::place::Place;
 use crate::contract::support::{
@@ -56,6 +58,41 @@ pub(crate) async fn a_message_is_delivered_once(place: Arc<Place>) {
     stores[0].deliver("t2", message("a")).await.unwrap();
     assert_eq!(stores[1].pending("t2", 10).await.unwrap().len(), 3);
     refused(stores[0].deliver("t9", message("a")).await, "not found");
+}
+
+/// A key that stands for something else is refused, so that nothing else becomes true beside it, such as an entry of the audit
+/// log; what is only noted with a delivery makes no difference.
+pub(crate) async fn a_key_stands_for_one_thing(place: Arc<Place>) {
+    let store = place.open().await;
+    create(&store, "t1").await;
+    let keyed = |text: &str, note: &str| DirectDelivery {
+        key: Some("k".to_owned()),
+        name: "message".to_owned(),
+        body: json!({"text": text, "number": 1e-7, "note": note}),
+        same: vec!["text".to_owned(), "number".to_owned()],
+    };
+    let stored = store.deliver("t1", keyed("hello", "a")).await.unwrap();
+    let again = store.deliver("t1", keyed("hello", "b")).await.unwrap();
+    assert_eq!(again, ReceiveOutcome::Duplicate(stored.id()));
+    refused(store.deliver("t1", keyed("other", "a")).await, "key taken");
+    let answer = |name: &str, by: &str| DirectDelivery {
+        key: Some("answer".to_owned()),
+        name: name.to_owned(),
+        body: json!({"by": by}),
+        same: Vec::new(),
+    };
+    let stored = store.command("t1", answer("yes", "ann")).await.unwrap();
+    let again = store.command("t1", answer("yes", "bob")).await.unwrap();
+    assert_eq!(again, ReceiveOutcome::Duplicate(stored.id()));
+    let entry = NewAuditEntry {
+        namespace: None,
+        entry: json!({"done": true}),
+    };
+    let late = store.command("t1", answer("no", "bob"));
+    let (outcome, is_written) = with_audit_entry(entry, late).await;
+    refused(outcome, "key taken");
+    assert!(!is_written);
+    assert_eq!(store.audit_head().await.unwrap().seq, 0);
 }
 
 pub(crate) async fn tasks_with_work_are_claimed(place: Arc<Place>) {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use proofhouse_store::model::limits::{MAX_BATCH, MAX_PAYLOAD_BYTES};
+use proofhouse_store::model::limits::{MAX_BATCH, MAX_PAGE, MAX_PAYLOAD_BYTES};
 use proofhouse_store::model::{
     DeliveryDecision, DeliveryState, EventFilter, EventKind, EventRouting, EventState, JsonText,
     NewDelivery, NewEvent, ReceiveOutcome, RepeatRule, TaskState, ToolRef, TriggerKey, TriggerKind,
@@ -351,6 +351,27 @@ pub(crate) async fn a_replay_is_a_new_attempt(place: Arc<Place>) {
     assert_eq!(detail.earlier[0]["attempt"], 1);
     assert_eq!(detail.earlier[0]["fate"], json!({"why": "a test"}));
     assert_eq!(store.pending("t1", 10).await.unwrap().len(), 2);
+}
+
+/// However many tasks got an event, nobody reads them all at once; those of the newest attempt come first.
+pub(crate) async fn an_event_shows_a_page_of_its_deliveries(place: Arc<Place>) {
+    let store = place.open().await;
+    create(&store, "t1").await;
+    create(&store, "t2").await;
+    let many = (0..MAX_PAGE + 10).map(|number| delivery("t1", &format!("event-{number}")));
+    let many = many.collect();
+    let (event, _) = route(&store, many).await;
+    let id = event.summary.id;
+    let shown = store.event(id).await.unwrap().deliveries;
+    assert_eq!(shown.len(), MAX_PAGE);
+    store.replay(id).await.unwrap();
+    let claimed = store.claim_events("one", LONG, 1).await.unwrap().remove(0);
+    let new = routing(claimed.claim, vec![delivery("t2", "opened")]);
+    store.route(new).await.unwrap();
+    let shown = store.event(id).await.unwrap().deliveries;
+    assert_eq!(shown.len(), MAX_PAGE);
+    assert!(shown.iter().any(|one| one.task == "t2"));
+    assert!(shown.is_sorted_by_key(|one| one.id));
 }
 
 pub(crate) async fn events_are_listed_by_what_became_of_them(place: Arc<Place>) {

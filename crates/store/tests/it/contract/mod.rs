@@ -72,12 +72,14 @@ contract! {
         an_ended_task_gets_nothing,
         a_trigger_begins_a_task,
         a_replay_is_a_new_attempt,
+        an_event_shows_a_page_of_its_deliveries,
         events_are_listed_by_what_became_of_them,
         claims_at_once_share_the_events,
         what_cannot_be_stored_is_refused,
         any_payload_comes_back;
     deliveries:
         a_message_is_delivered_once,
+        a_key_stands_for_one_thing,
         tasks_with_work_are_claimed,
         a_task_without_its_process_is_claimed,
         claims_at_once_share_the_tasks,
@@ -142,6 +144,7 @@ contract! {
         every_kind_ends,
         finished_tasks_end,
         progress_is_seen,
+        a_replay_waits_since_it_was_asked_for,
         duplicates_are_kept_out_for_as_long_as_said,
         there_are_counts,
         a_closed_store_is_unavailable,

@@ -66,6 +66,7 @@ pub(crate) fn message(text: &str) -> DirectDelivery {
         key: None,
         name: "message".to_owned(),
         body: json!({"text": text}),
+        same: Vec::new(),
     }
 }
 
@@ -187,6 +188,7 @@ pub(crate) fn kind(error: &StoreError) -> &'static str {
         StoreError::Unavailable(_) => "unavailable",
         StoreError::Conflict(_) => "conflict",
         StoreError::Fenced(_) => "fenced",
+        StoreError::KeyTaken(_) => "key taken",
         StoreError::NotFound(_) => "not found",
         StoreError::Invalid(_) => "invalid",
         StoreError::TooLarge { .. } => "too large",

@@ -224,6 +224,30 @@ pub(crate) async fn progress_is_seen(place: Arc<Place>) {
     assert!(unknown.unwrap().oldest_event_ms.is_some());
 }
 
+/// An old event that is to be routed again waits since that was asked for, not since it came.
+pub(crate) async fn a_replay_waits_since_it_was_asked_for(place: Arc<Place>) {
+    let store = place.open().await;
+    let (routed, _) = route(&store, Vec::new()).await;
+    let id = routed.summary.id;
+    let day_ago = store.now().await.unwrap() - 86_400_000;
+    place
+        .sql(&format!("UPDATE events SET received_at = {day_ago}"))
+        .await;
+    store.replay(id).await.unwrap();
+    let waits = async || store.progress("one", None).await.unwrap().oldest_event_ms;
+    let waited = waits().await;
+    assert!(waited.is_some_and(|ms| ms < 3_600_000), "{waited:?}");
+    // One that came at the same time and was never routed has waited for all of it, though it has a higher number.
+    let other = receive_one(&store, event(None)).await.id();
+    place
+        .sql(&format!(
+            "UPDATE events SET received_at = {day_ago} WHERE id = {other}"
+        ))
+        .await;
+    let waited = waits().await;
+    assert!(waited >= Some(86_400_000), "{waited:?}");
+}
+
 pub(crate) async fn duplicates_are_kept_out_for_as_long_as_said(place: Arc<Place>) {
     let store = place.open().await;
     let first = receive_one(&store, event(Some("a"))).await.id();

@@ -1,12 +1,15 @@
 //! Whether the audit log is what was written: every entry follows the one before it, and what was removed is stood for by a
 //! signed checkpoint.
 
-use proofhouse_store::model::{AuditCheckpoint, AuditFilter};
-use proofhouse_store::{Store, StoreError};
 use serde::Serialize;
 
-use super::BATCH;
 use super::checkpoint::{CheckpointError, verify_checkpoint};
+use crate::error::StoreError;
+use crate::model::{AuditCheckpoint, AuditFilter};
+use crate::store::Store;
+
+/// Entries that are read at once.
+const BATCH: usize = 1_000;
 
 /// What a check came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,7 +58,7 @@ pub enum AuditFault {
 }
 
 /// Checks the whole log. `trusted` is the public key that checkpoints must be signed with; `known` is a checkpoint that was kept
-/// elsewhere, of which the log must be a continuation.
+/// elsewhere, of which the log must be a continuation; without `trusted`, checkpoints must be signed with its key.
 ///
 /// # Errors
 ///
@@ -70,21 +73,21 @@ pub async fn verify(
     let checkpoint = store.audit_checkpoint().await?;
     let (mut last, mut hash) = (0, String::new());
     let mut stands_for = None;
-    if let Some(checkpoint) = &checkpoint {
-        let wrong = |error| AuditFault::Checkpoint {
+    let signed_by = |checkpoint: &AuditCheckpoint, trusted: Option<&str>| {
+        let key = verify_checkpoint(checkpoint, trusted);
+        key.map_err(|error| AuditFault::Checkpoint {
             seq: checkpoint.seq,
             error,
-        };
-        let key = verify_checkpoint(checkpoint, trusted).map_err(wrong)?;
+        })
+    };
+    // Whoever writes the log anew could sign the result: what stands for entries must be signed as the known one is.
+    let known_key = known.map(|known| signed_by(known, trusted)).transpose()?;
+    if let Some(checkpoint) = &checkpoint {
+        let key = signed_by(checkpoint, known_key.as_deref().or(trusted))?;
         (last, hash) = (checkpoint.seq, checkpoint.hash.clone());
         stands_for = Some((checkpoint.seq, key));
     }
     if let Some(known) = known {
-        let wrong = |error| AuditFault::Checkpoint {
-            seq: known.seq,
-            error,
-        };
-        verify_checkpoint(known, trusted).map_err(wrong)?;
         let is_other = known.seq == last && known.hash != hash;
         if is_other || known.seq > head.seq {
             return Err(AuditFault::Elsewhere(known.seq));

@@ -1,12 +1,11 @@
 //! Checkpoints: signed statements that the chain had this hash at this entry. One stands for entries that were removed, or is
 //! kept elsewhere to notice that the end of the log is missing.
 
-use proofhouse_store::model::{AuditCheckpoint, Millis};
 use ring::rand::SystemRandom;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde_json::{Value, json};
 
-use crate::keys::hex;
+use crate::model::{AuditCheckpoint, Millis};
 
 /// What public keys and signatures begin with.
 const SCHEME: &str = "ed25519:";
@@ -116,6 +115,10 @@ pub fn verify_checkpoint(
         .verify(checkpoint.statement.as_bytes(), &signature);
     verified.map_err(|_| CheckpointError::Signature)?;
     Ok(key.to_owned())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
