@@ -38,17 +38,8 @@ pub(super) struct Granted {
     actions: Vec<Arc<ToolAction>>,
     /// The actions that the model may call.
     included: Vec<String>,
-    listing: Listing,
-}
-
-/// Whether it is known what a capability has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Listing {
-    Complete,
-    /// What the manifest declares is known, and not what the backend would add.
-    Declared,
-    /// Nothing is known; [`CONNECT`] finds out.
-    Unknown,
+    /// Whether that is all there is: a backend may not have told yet what it has.
+    is_listed: bool,
 }
 
 /// What is behind a capability.
@@ -81,28 +72,24 @@ impl Granted {
         rules: Capability,
         cancel: &CancellationToken,
     ) -> Self {
-        let (actions, listing) = match list_actions(&task, &rules, cancel).await {
-            Ok(actions) => (actions, Listing::Complete),
-            Err(error) => {
-                let tool = task.tool();
-                tracing::warn!(tool = %tool.name, %error, "what a tool has cannot be listed yet");
-                if tool.actions.is_empty() {
-                    (
-                        vec![connecting(&tool.description, &error)],
-                        Listing::Unknown,
-                    )
-                } else {
-                    (tool.actions.clone(), Listing::Declared)
-                }
+        let listed = list_actions(&task, &rules, cancel).await;
+        let is_listed = listed.is_ok();
+        let actions = listed.unwrap_or_else(|error| {
+            let tool = task.tool();
+            tracing::warn!(tool = %tool.name, %error, "what a tool has cannot be listed yet");
+            let mut actions = tool.actions.clone();
+            if !tool.deriving().is_empty() && !declares_connect(tool) {
+                actions.push(connecting(&tool.description, &error));
             }
-        };
+            actions
+        });
         let mut granted = Self {
             reference: reference.to_owned(),
             target: CapabilityTarget::Tool(task),
             rules,
             actions: Vec::new(),
             included: Vec::new(),
-            listing,
+            is_listed,
         };
         granted.has(actions);
         granted
@@ -116,7 +103,7 @@ impl Granted {
             rules,
             included: vec![action.name.clone()],
             actions: vec![action],
-            listing: Listing::Complete,
+            is_listed: true,
         }
     }
 
@@ -127,7 +114,7 @@ impl Granted {
             include.is_none_or(|list| list.contains(name))
         };
         self.included = names
-            .filter(|name| self.listing == Listing::Unknown || allowed(name))
+            .filter(|name| allowed(name) || (!self.is_listed && name == CONNECT))
             .collect();
         self.actions = actions;
     }
@@ -144,11 +131,15 @@ impl Callable<'_> {
         &self,
         cancel: &CancellationToken,
     ) -> Option<Result<ActionResult, ActionError>> {
-        let (Listing::Unknown, CapabilityTarget::Tool(task)) =
-            (self.granted.listing, &self.granted.target)
-        else {
+        let CapabilityTarget::Tool(task) = &self.granted.target else {
             return None;
         };
+        if self.granted.is_listed
+            || self.function.action != CONNECT
+            || declares_connect(task.tool())
+        {
+            return None;
+        }
         let actions = list_actions(task, &self.granted.rules, cancel).await;
         Some(actions.map(|actions| ActionResult {
             value: json!({"connected": true, "functions": actions.len()}),
@@ -231,11 +222,11 @@ impl Capabilities {
                 continue;
             };
             if let CapabilityTarget::Tool(task) = &granted.target
-                && granted.listing != Listing::Complete
+                && !granted.is_listed
                 && task.can_list()
                 && let Ok(actions) = list_actions(task, &granted.rules, cancel).await
             {
-                granted.listing = Listing::Complete;
+                granted.is_listed = true;
                 granted.has(actions);
                 changed = true;
             }
@@ -360,7 +351,8 @@ fn functions(list: &[Granted]) -> Functions {
             keeps_names: match &granted.target {
                 CapabilityTarget::Tool(task) => {
                     let tool = task.tool();
-                    tool.actions.is_empty() && tool.shared.of(BackendKind::Mcp).is_some()
+                    let of_server = tool.actions.is_empty() && granted.is_listed;
+                    of_server && tool.shared.of(BackendKind::Mcp).is_some()
                 }
                 CapabilityTarget::Agent(_) | CapabilityTarget::Remote(_) => false,
             },
@@ -436,6 +428,11 @@ fn asking(description: &str) -> Arc<ToolAction> {
         "additionalProperties": false,
     });
     stand_in("message", description.to_owned(), schema)
+}
+
+/// Whether a tool has an action of its own of that name.
+fn declares_connect(tool: &Tool) -> bool {
+    tool.actions.iter().any(|action| action.name == CONNECT)
 }
 
 /// What could not be listed, as one action that tries again.

@@ -222,11 +222,10 @@ impl Engine {
             Ok(payload) => payload,
             Err(answer) => return answer,
         };
-        let name = address
-            .namespace
-            .map(|namespace| full_name(namespace, tool));
-        let name = name.as_deref().unwrap_or(tool);
-        let identity = self.identity(name, &delivery, &payload, &signed);
+        let verified = signed.verified_in();
+        let namespace = address.namespace.or(verified.first().map(String::as_str));
+        let name = namespace.map_or_else(|| tool.to_owned(), |one| full_name(one, tool));
+        let identity = self.identity(&name, &delivery, &payload, &signed);
         let channels = webhook::channels(&delivery, Some(&payload));
         let targets = match self.targets(channels).await {
             Ok(targets) if targets.is_empty() && !takes_webhooks(&snapshot, address) => {

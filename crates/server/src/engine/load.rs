@@ -189,12 +189,15 @@ fn takes(
     catalog: &Catalog,
     options: &EngineOptions,
 ) -> Option<ManifestProblem> {
+    let is_webhook = |event: &ToolEvent| matches!(event.receive, Receive::Webhook(_));
+    if !tool.events.iter().any(is_webhook) {
+        return None;
+    }
     let keys = match options.webhook_keys(tool, catalog) {
         Ok(keys) => keys,
         Err(error) => return Some(of_webhooks(file, "error", error.to_string())),
     };
-    let is_webhook = |event: &ToolEvent| matches!(event.receive, Receive::Webhook(_));
-    let is_open = !options.strict && tool.events.iter().any(is_webhook) && keys.accepts_unsigned();
+    let is_open = !options.strict && keys.accepts_unsigned();
     is_open.then(|| {
         let message = format!(
             "whoever reaches the address of `{}/{}` can send it events: no secret is configured",

@@ -57,22 +57,12 @@ pub struct WebhookSource {
 }
 
 impl WebhookConfig {
-    /// What is configured for a tool or a source: by `namespace/name` before the name alone. A name without a namespace also finds
-    /// what is configured for the only tool of that name.
+    /// What is configured for a source, or for a tool as `namespace/name`, else by its name alone.
     #[must_use]
     pub fn source(&self, name: &str) -> Option<&WebhookSource> {
-        if let Some(found) = self.sources.get(name) {
-            return Some(found);
-        }
-        if let Some((_, bare)) = name.split_once('/') {
-            return self.sources.get(bare);
-        }
-        let of_name = |key: &&String| key.split_once('/').is_some_and(|(_, bare)| bare == name);
-        let mut found = self.sources.keys().filter(of_name);
-        match (found.next(), found.next()) {
-            (Some(key), None) => self.sources.get(key),
-            _ => None,
-        }
+        let bare = name.split_once('/').map(|(_, bare)| bare);
+        let found = self.sources.get(name);
+        found.or_else(|| self.sources.get(bare?))
     }
 
     /// What is configured for a tool.

@@ -71,7 +71,8 @@ fn webhooks_belong_to_one_tool() {
         Ok(Some("token".to_owned()))
     );
     let only = good("webhooks: {shop/hub: {scheme: github, secret: a-secret}}\n");
-    assert!(only.webhooks.source("hub").is_some());
+    assert!(only.webhooks.source("shop/hub").is_some());
+    assert!(only.webhooks.source("hub").is_none());
     assert!(only.webhooks.source("ops/hub").is_none());
 }
 

@@ -100,8 +100,14 @@ pub(super) fn ensure(inner: &Arc<EngineShared>, task: &str) {
         loop {
             match open_missing(&inner, &task, failures).await {
                 Ok(true) => failures += 1,
-                Ok(false) | Err(StoreError::Fenced(_) | StoreError::Conflict(_)) => break,
-                Err(error) => break inner.log_store_error("channels cannot be opened", &error),
+                Ok(false) => break,
+                Err(StoreError::Fenced(_) | StoreError::Conflict(_) | StoreError::NotFound(_)) => {
+                    break;
+                }
+                Err(error) => {
+                    inner.log_store_error("channels cannot be opened", &error);
+                    failures += 1;
+                }
             }
             tokio::select! {
                 biased;
