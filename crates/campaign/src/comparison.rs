@@ -121,7 +121,6 @@ impl CellComparison {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -246,6 +246,7 @@ attack:
 "#;
     let mut options = client_support::options(ActorEndpoint::Url(url));
     options.idle_limit = Duration::from_millis(300);
+    options.arrival_limit = Duration::from_millis(300);
     let report = client_support::try_play(document, options).await.unwrap();
     assert_eq!(report.ending, Ending::Idle);
     held.abort();
