@@ -8,6 +8,9 @@ const DEFAULT_LIMIT: Duration = Duration::from_millis(100);
 /// Work whose worst case is below this goes by without a look at the clock.
 const UNSEEN: Duration = Duration::from_millis(1);
 
+/// What counts as work from one look to the next, which are few bytes.
+const WORK_BETWEEN_LOOKS: Duration = Duration::from_micros(20);
+
 /// The time that the searches of one evaluation have together. The clock starts with the first search that is worth it.
 ///
 /// ```
@@ -20,8 +23,10 @@ const UNSEEN: Duration = Duration::from_millis(1);
 pub struct MatchBudget {
     limit: Duration,
     started: Option<Instant>,
-    /// The worst case of what was done since the last look.
+    /// The worst case of what was done since the last look; of all that was done, where work counts.
     unseen: Duration,
+    /// Whether work counts by its worst case, whatever the clock says.
+    counts_work: bool,
 }
 
 /// A search would have taken, or took, longer than its evaluation may.
@@ -46,6 +51,26 @@ impl MatchBudget {
             limit,
             started: None,
             unseen: Duration::ZERO,
+            counts_work: false,
+        }
+    }
+
+    /// A budget of work, told as the time that it takes at worst: what it allows does not depend on how busy the machine is.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use proofhouse_expr::re2::{MatchBudget, Re2Pattern};
+    ///
+    /// let pattern = Re2Pattern::compile("a[^x]*b").unwrap();
+    /// let text = "a".repeat(1 << 20);
+    /// let found = |limit| pattern.is_match(&text, &mut MatchBudget::of_work(limit)).is_ok();
+    /// assert!(found(Duration::from_secs(60)) && !found(Duration::from_nanos(1)));
+    /// ```
+    #[must_use]
+    pub fn of_work(limit: Duration) -> Self {
+        Self {
+            counts_work: true,
+            ..Self::new(limit)
         }
     }
 
@@ -61,14 +86,28 @@ impl MatchBudget {
     /// Pays for a search that takes at most `worst`.
     pub(super) fn pay(&mut self, worst: Duration) -> Result<(), RegexTimeout> {
         self.unseen = self.unseen.saturating_add(worst);
+        if self.counts_work {
+            return self.check_work();
+        }
         if self.unseen < UNSEEN && !self.limit.is_zero() {
             return Ok(());
         }
         self.look()
     }
 
+    fn check_work(&self) -> Result<(), RegexTimeout> {
+        if self.unseen > self.limit {
+            return Err(self.timeout());
+        }
+        Ok(())
+    }
+
     /// Looks at the clock.
     pub(super) fn look(&mut self) -> Result<(), RegexTimeout> {
+        if self.counts_work {
+            self.unseen = self.unseen.saturating_add(WORK_BETWEEN_LOOKS);
+            return self.check_work();
+        }
         self.unseen = Duration::ZERO;
         if self.left().is_zero() {
             return Err(self.timeout());
@@ -78,6 +117,9 @@ impl MatchBudget {
 
     /// The time that is left.
     pub(super) fn left(&mut self) -> Duration {
+        if self.counts_work {
+            return self.limit.saturating_sub(self.unseen);
+        }
         let started = *self.started.get_or_insert_with(Instant::now);
         self.limit.saturating_sub(started.elapsed())
     }

@@ -301,6 +301,7 @@ pub(super) fn taint_value(taint: &CallTaint, label: Option<&ToolLabel>) -> Value
         "named": taint.named,
         "unnamed": unnamed,
         "complete": taint.is_complete,
+        "unseen_arguments": taint.has_unseen_arguments,
     })
 }
 

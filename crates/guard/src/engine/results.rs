@@ -18,8 +18,8 @@ use crate::share::{MAX_TOLD, SharedFact};
 use crate::taint::fields::told_apart;
 use crate::taint::{CallTaint, TaintLabel, texts_below};
 
-/// How much of a result's text expressions see.
-const MAX_TEXT: usize = 256 << 10;
+/// How much of a result's text expressions see; of a longer one they cannot say anything.
+const MAX_TEXT: usize = 1 << 20;
 
 /// What becomes of an answer that is no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,14 +154,16 @@ impl GuardSession {
         }
         let values = |session: &Self| {
             let label = policy.label(&session.setup.server, &item);
+            // What the expression asks for and is not there is an error, which the rule has an answer for.
+            let result = match text_of(read.unwrap_or(&said)) {
+                Some(text) => json!({"text": text, "is_error": is_error}),
+                None => json!({"is_error": is_error}),
+            };
             vec![
                 ("call", session.call_value(call, label)),
                 ("taint", taint_value(&CallTaint::default(), label)),
                 ("history", session.history_value()),
-                (
-                    "result",
-                    json!({"text": text_of(read.unwrap_or(&said)), "is_error": is_error}),
-                ),
+                ("result", result),
             ]
         };
         let outcome = self.decide(true, &values, &said, (call.item(), None));
@@ -270,10 +272,10 @@ pub(super) fn unjudged(call: &PendingCall, reason: &str) -> OneMessage {
     OneMessage::Answer(rpc::error(&call.id, super::BLOCKED, reason, None))
 }
 
-/// The texts of a result, one per line.
-fn text_of(result: &Value) -> String {
+/// The texts of a result, one per line, unless they are longer than expressions see.
+fn text_of(result: &Value) -> Option<String> {
     fn walk(value: &Value, out: &mut String) {
-        if out.len() >= MAX_TEXT {
+        if out.len() > MAX_TEXT {
             return;
         }
         match value {
@@ -297,10 +299,5 @@ fn text_of(result: &Value) -> String {
             walk(result.get(key).unwrap_or(&Value::Null), &mut out);
         }
     }
-    let mut end = out.len().min(MAX_TEXT);
-    while !out.is_char_boundary(end) {
-        end -= 1;
-    }
-    out.truncate(end);
-    out
+    (out.len() <= MAX_TEXT).then_some(out)
 }

@@ -1,6 +1,7 @@
 //! A rule, compiled: an expression, a pattern, and what happens when both match.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use proofhouse_expr::re2::{MatchBudget, Re2Pattern};
 use proofhouse_expr::{Program, Variables};
@@ -8,6 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::finding::GuardDecision;
 use crate::taint::fields::is_value;
+
+/// How much a pattern may do in one message, as the time that it takes at worst: enough for the longest message, which takes far less.
+const MAX_WORK: Duration = Duration::from_secs(300);
 
 /// A rule about calls or results.
 #[derive(Debug)]
@@ -54,7 +58,7 @@ impl PolicyRule {
         values: impl FnOnce() -> &'v [(&'static str, Value)],
     ) -> Result<bool, RuleFailure> {
         if let Some(pattern) = &self.pattern
-            && !matches_below(pattern, texts, &mut MatchBudget::default())?
+            && !matches_below(pattern, texts, &mut MatchBudget::of_work(MAX_WORK))?
         {
             return Ok(false);
         }
@@ -75,7 +79,7 @@ impl PolicyRule {
     /// Returns an error when the pattern takes too long, or two keys of one object would be the same.
     pub fn redact(&self, value: &mut Value) -> Result<(), RuleFailure> {
         match &self.pattern {
-            Some(pattern) => redact_below(pattern, value, &mut MatchBudget::default()),
+            Some(pattern) => redact_below(pattern, value, &mut MatchBudget::of_work(MAX_WORK)),
             None => Ok(()),
         }
     }

@@ -1,8 +1,10 @@
-//! What a text decodes to: runs of base64 and hex in it, its percent escapes, and those of JSON. One layer, within bounds.
+//! What a text decodes to: runs of base64 and hex in it, its percent escapes, those of JSON and of HTML, and what is left without
+//! characters that nobody sees. One layer, within bounds.
 
 use std::fmt;
 
 use proofhouse_protocol::base64;
+use proofhouse_source::is_invisible;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::TaintForm;
@@ -13,6 +15,34 @@ const MIN_RUN: usize = 12;
 /// How many bytes of one text are decoded.
 const MAX_BYTES: usize = 256 << 10;
 
+/// Longer ones stand for no letter.
+const MAX_ENTITY: usize = 12;
+
+/// The entities that may stand in a name or an address.
+const ENTITIES: &[(&str, char)] = &[
+    ("amp", '&'),
+    ("apos", '\''),
+    ("colon", ':'),
+    ("commat", '@'),
+    ("dash", '-'),
+    ("gt", '>'),
+    ("hyphen", '-'),
+    ("lowbar", '_'),
+    ("lt", '<'),
+    ("nbsp", ' '),
+    ("num", '#'),
+    ("percnt", '%'),
+    ("period", '.'),
+    ("plus", '+'),
+    ("quest", '?'),
+    ("quot", '"'),
+    ("shy", '\u{ad}'),
+    ("sol", '/'),
+    ("equals", '='),
+    ("zwj", '\u{200d}'),
+    ("zwnj", '\u{200c}'),
+];
+
 /// Calls `found` with every text that hides in another one.
 pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
     if let Some(plain) = percent(text) {
@@ -20,6 +50,12 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
     }
     if let Some(plain) = json(text) {
         found(TaintForm::Json, &plain);
+    }
+    let unescaped = entities(text);
+    if let Some(plain) = visible(unescaped.as_deref().unwrap_or(text)) {
+        found(TaintForm::Invisible, &plain);
+    } else if let Some(plain) = unescaped {
+        found(TaintForm::Entities, &plain);
     }
     let mut left = MAX_BYTES;
     let runs = text.as_bytes().split(|byte| !is_of_run(*byte));
@@ -42,6 +78,61 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
             }
         }
     }
+}
+
+/// The text without characters that cannot be seen, if it has any: they cut a word in two for readers of letters alone.
+fn visible(text: &str) -> Option<String> {
+    // All of them take more than a byte.
+    if text.is_ascii() || text.len() > MAX_BYTES || !text.chars().any(is_invisible) {
+        return None;
+    }
+    Some(text.chars().filter(|c| !is_invisible(*c)).collect())
+}
+
+/// The text without the entities of HTML that may stand in a name or an address, if it has any.
+fn entities(text: &str) -> Option<String> {
+    if text.len() > MAX_BYTES || !text.contains('&') {
+        return None;
+    }
+    let (mut plain, mut rest, mut any) = (String::with_capacity(text.len()), text, false);
+    while let Some(at) = rest.find('&') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = rest.bytes().take(MAX_ENTITY).position(|byte| byte == b';');
+        match length.and_then(|length| Some((entity(&rest[1..length])?, length))) {
+            Some((c, length)) => {
+                plain.push(c);
+                rest = &rest[length + 1..];
+                any = true;
+            }
+            None => {
+                plain.push('&');
+                rest = &rest[1..];
+            }
+        }
+    }
+    plain.push_str(rest);
+    any.then_some(plain)
+}
+
+/// The character of an entity, by what stands between `&` and `;`.
+fn entity(name: &str) -> Option<char> {
+    let number = |digits: &str, radix| {
+        let is_sign = digits.starts_with('+');
+        char::from_u32(
+            u32::from_str_radix(digits, radix)
+                .ok()
+                .filter(|_| !is_sign)?,
+        )
+    };
+    if let Some(digits) = name.strip_prefix('#') {
+        return match digits.strip_prefix(['x', 'X']) {
+            Some(digits) => number(digits, 16),
+            None => number(digits, 10),
+        };
+    }
+    let named = ENTITIES.iter().find(|(known, _)| *known == name);
+    named.map(|(_, c)| *c)
 }
 
 /// What a text says that is JSON with escapes: its keys and values, one on a line.

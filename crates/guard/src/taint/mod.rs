@@ -94,6 +94,10 @@ pub enum TaintForm {
     Percent,
     /// It stands there in a text that is JSON, with escapes, or the other way round.
     Json,
+    /// It stands there with entities of HTML, or the other way round.
+    Entities,
+    /// Characters that cannot be seen stand in it, or in the result.
+    Invisible,
     /// It is spread over several arguments.
     Split,
 }
@@ -110,6 +114,8 @@ impl TaintForm {
             Self::Hex => "hex",
             Self::Percent => "percent",
             Self::Json => "json",
+            Self::Entities => "entities",
+            Self::Invisible => "invisible",
             Self::Split => "split",
         }
     }
@@ -145,6 +151,8 @@ pub struct CallTaint {
     pub unnamed: Vec<String>,
     /// Whether everything could be looked at: no result was forgotten, no argument is too long.
     pub is_complete: bool,
+    /// Whether some arguments are behind what is looked at of a call.
+    pub has_unseen_arguments: bool,
 }
 
 /// What values that are followed take up.
@@ -392,7 +400,8 @@ impl TaintTracker {
                 leaves.push((path.to_owned(), text.to_owned()));
             }
         });
-        taint.is_complete &= bytes <= MAX_ARGUMENT_BYTES;
+        taint.has_unseen_arguments = bytes > MAX_ARGUMENT_BYTES;
+        taint.is_complete &= !taint.has_unseen_arguments;
         for (path, text) in &leaves {
             if self.is_named(text) {
                 taint.named.push(path.clone());

@@ -284,3 +284,18 @@ fn a_list_that_is_none_does_not_pass() {
         assert_eq!(tried.codes(), [FindingCode::Malformed], "{method}");
     }
 }
+
+#[test]
+fn a_result_that_is_too_long_for_an_expression_is_an_error_of_the_rule() {
+    let rule = "policy: 1\nrules:\n  - {id: stop, on: result, when: 'result.text.contains(\"POISON\")', decision: block, on_error: ON_ERROR}\n";
+    let long = format!("{} POISON", "x".repeat(2 << 20));
+    for (on_error, passes) in [("block", false), ("allow", true)] {
+        let mut tried = Tried::new(policy(&rule.replace("ON_ERROR", on_error)), None);
+        let answer = tried.called("read", &long);
+        assert_eq!(answer["result"]["isError"].is_null(), passes, "{on_error}");
+        assert_eq!(tried.codes(), [FindingCode::RuleFailed], "{on_error}");
+    }
+    let text = "policy: 1\nrules:\n  - {id: other, on: result, when: 'call.tool == \"x\"', decision: block, on_error: block}\n";
+    let mut tried = Tried::new(policy(text), None);
+    assert!(tried.called("read", &long)["result"]["isError"].is_null());
+}
