@@ -117,6 +117,7 @@ async fn through_store(
                     lease_ms: 60_000,
                     limit,
                     is_idle: true,
+                    has_lost: false,
                 };
                 match store.claim_runs(claim).await.map_err(told)?.len() {
                     0 => return Ok::<usize, String>(claimed),

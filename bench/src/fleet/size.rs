@@ -122,6 +122,7 @@ async fn fill(program: &Program, record: &Value, runs: usize) -> Result<(), Stri
             lease_ms: 600_000,
             limit: BATCH,
             is_idle: true,
+            has_lost: false,
         };
         let claimed = store.claim_runs(claim).await.map_err(told)?;
         if claimed.is_empty() {

@@ -51,6 +51,8 @@ pub fn worker_name(host: Option<String>) -> String {
     format!("{host}/{}/{nanos:08x}", std::process::id())
 }
 
+/// How often in a lease a worker says that it is there, and looks for runs of others that are not.
+const BEATS: u32 = 6;
 /// The shortest pause before a worker asks again that was handed nothing.
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
 /// The longest.
@@ -213,10 +215,17 @@ impl FleetWorker<'_> {
         RunClaim {
             campaign: self.id(),
             owner: self.settings.owner.clone(),
-            lease_ms: millis(self.settings.lease),
+            lease_ms: self.lease_ms(),
             limit,
             is_idle: self.running.is_empty(),
+            has_lost: self.handed.values().any(|(run, _)| run.losses > 0),
         }
+    }
+
+    /// How long its runs are its own after it said that it is there. Others look a beat later at the latest, so that its runs are
+    /// given to others within the lease.
+    fn lease_ms(&self) -> Millis {
+        millis(self.settings.lease - self.settings.lease / BEATS)
     }
 
     /// Asks the store until it answers, or until this worker leaves.
@@ -252,7 +261,7 @@ impl FleetWorker<'_> {
 
     async fn work(&mut self) -> Result<WorkerEnd, FleetError> {
         let jobs = self.settings.jobs.max(1);
-        let mut beat = tokio::time::interval(self.settings.lease / 3);
+        let mut beat = tokio::time::interval(self.settings.lease / BEATS);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut wait, mut is_draining) = (SHORTEST_WAIT, false);
         loop {
@@ -302,7 +311,7 @@ impl FleetWorker<'_> {
     /// Renews the leases, ends runs that were given to others, and takes back what others have lost.
     async fn beat(&mut self) -> Result<(), FleetError> {
         let (store, id, settings) = (self.store, self.id(), self.settings);
-        let (owner, lease) = (settings.owner.as_str(), millis(settings.lease));
+        let (owner, lease) = (settings.owner.as_str(), self.lease_ms());
         let kept = self.ask(|| store.renew_runs(id, owner, lease)).await?;
         let kept: HashSet<(i64, i64)> = kept.into_iter().collect();
         // The answer that handed these out never came: nobody makes them.
@@ -332,9 +341,9 @@ impl FleetWorker<'_> {
         Ok(())
     }
 
-    /// Whether it makes a run that workers were lost with. Nothing else is begun beside that.
+    /// Whether it makes a run that several workers were lost with. Nothing else is begun beside that.
     fn is_alone(&self) -> bool {
-        self.handed.values().any(|(run, _)| run.losses > 0)
+        self.handed.values().any(|(run, _)| run.losses > 1)
     }
 
     /// Is handed runs and begins them. Returns how many.

@@ -31,7 +31,7 @@ impl Timings {
         let outcome = transaction.await;
         let timing = match mode {
             TransactionMode::Read => &self.reads,
-            TransactionMode::Write => &self.writes,
+            TransactionMode::Write | TransactionMode::Single => &self.writes,
         };
         timing.note(began.elapsed());
         // What a caller is refused for is no failure of the store.

@@ -177,6 +177,7 @@ async fn after_an_outage_nobody_takes_runs_of_workers_that_had_no_time_to_renew(
         lease_ms: 0,
         limit: 1_000,
         is_idle: true,
+        has_lost: false,
     };
     let held = steady.claim_runs(claim).await.unwrap();
     assert!(!held.is_empty());

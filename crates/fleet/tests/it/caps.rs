@@ -277,6 +277,7 @@ async fn an_agent_that_takes_one_run_at_a_time_gets_one_from_all_workers() {
         lease_ms: 60_000,
         limit: 100,
         is_idle: true,
+        has_lost: false,
     };
     let held = store.claim_runs(claim("a")).await.unwrap();
     // One of the two that are at the same address, and one of the other.

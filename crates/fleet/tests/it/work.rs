@@ -190,12 +190,13 @@ async fn a_run_that_takes_three_workers_with_it_is_an_error() {
         lease_ms: 0,
         limit,
         is_idle: limit == 1,
+        has_lost: limit > 1,
     };
     for lost in 0..3 {
         let handed = store.claim_runs(claim("dies", 1)).await.unwrap();
         assert_eq!((handed[0].place, handed[0].losses), (0, lost));
         assert_eq!(store.take_back_runs(campaign.id, 0).await.unwrap(), 1);
-        // It comes after all that no worker was lost with.
+        // Who has one already that a worker was lost with gets no second one.
         let rest = store.claim_runs(claim("waits", 100)).await.unwrap();
         assert_eq!(rest.is_empty(), lost > 0);
         store

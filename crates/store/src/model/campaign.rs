@@ -379,9 +379,11 @@ pub struct RunClaim {
     pub lease_ms: Millis,
     /// How many runs it takes at most.
     pub limit: usize,
-    /// Whether it has no runs under way. Only then, and only when there is nothing else, is it handed a run that a worker was lost
-    /// with, and that run alone: one that ends its worker takes no others with it.
+    /// Whether it has no runs under way. Only then, and only when there is nothing else, is it handed a run that several workers were
+    /// lost with, and that run alone: one that ends its worker takes no others with it.
     pub is_idle: bool,
+    /// Whether it has a run under way that a worker was lost with. It is handed no second one.
+    pub has_lost: bool,
 }
 
 /// Whether a model may be asked now.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Transaction,
+    Client, GenericClient, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
 };
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, IsolationLevel};
@@ -104,9 +104,9 @@ impl PostgresBackend {
             .map_err(|error| translate_pool(&error))
     }
 
-    fn session<'a>(&'a self, transaction: &'a Transaction<'a>) -> PostgresTransaction<'a> {
+    fn session<'a, C: GenericClient>(&'a self, client: &'a C) -> PostgresTransaction<'a, C> {
         PostgresTransaction {
-            transaction,
+            client,
             dialect: &self.dialect,
             transient: false,
         }
@@ -122,6 +122,12 @@ impl PostgresBackend {
         let failed = |error: tokio_postgres::Error| (translate(&error), is_transient(&error));
         let builder = client.build_transaction();
         let builder = match mode {
+            TransactionMode::Single => {
+                let mut session = self.session(client);
+                let outcome = work(&mut session).await;
+                let transient = session.transient;
+                return outcome.map_err(|error| (error, transient));
+            }
             TransactionMode::Write => builder.isolation_level(IsolationLevel::ReadCommitted),
             // All statements see the same state.
             TransactionMode::Read => builder
@@ -208,10 +214,12 @@ fn config(options: &PostgresOptions, address: &Address) -> Result<Config> {
         .map(|options| format!("{options} "))
         .unwrap_or_default();
     // Statements end before we stop waiting for them, so that a lock is not held for somebody who has gone; a commit is
-    // on the disk when it is answered, whatever the server's default is.
+    // on the disk when it is answered, whatever the server's default is. Statements are short: to compile one takes longer than to
+    // run it.
     let timeout = options.timeout.as_millis();
     settings.push_str(&format!(
-        "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c synchronous_commit=on",
+        "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} -c synchronous_commit=on \
+         -c jit=off",
         (timeout * 3 / 4).max(1),
         (timeout / 2).max(1),
         (timeout * 2).max(1),

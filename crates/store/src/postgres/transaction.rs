@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use async_trait::async_trait;
-use deadpool_postgres::Transaction;
+use deadpool_postgres::GenericClient;
 use futures_util::future::try_join_all;
 use tokio_postgres::Statement;
 use tokio_postgres::types::private::BytesMut;
@@ -18,18 +18,18 @@ use crate::sql::transaction::{SqlTransaction, SqlValue, check};
 /// Statements that are sent before the answer to the first is waited for.
 const PIPELINE: usize = 256;
 
-/// A transaction.
-pub(super) struct PostgresTransaction<'a> {
-    pub(super) transaction: &'a Transaction<'a>,
+/// A transaction, or a connection whose next statement is one by itself.
+pub(super) struct PostgresTransaction<'a, C: GenericClient> {
+    pub(super) client: &'a C,
     pub(super) dialect: &'a SqlDialect,
     /// Whether the last error is one that may go away when the transaction is tried again.
     pub(super) transient: bool,
 }
 
-impl PostgresTransaction<'_> {
+impl<C: GenericClient> PostgresTransaction<'_, C> {
     async fn prepare(&mut self, sql: &'static str) -> Result<Statement> {
         let text = self.dialect.statement(sql);
-        let prepared = self.transaction.prepare_cached(&text).await;
+        let prepared = self.client.prepare_cached(&text).await;
         prepared.map_err(|error| self.failed(&error))
     }
 
@@ -40,11 +40,11 @@ impl PostgresTransaction<'_> {
 }
 
 #[async_trait]
-impl SqlTransaction for PostgresTransaction<'_> {
+impl<C: GenericClient> SqlTransaction for PostgresTransaction<'_, C> {
     async fn query(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<Vec<SqlRow>> {
         check(params)?;
         let statement = self.prepare(sql).await?;
-        let found = self.transaction.query(&statement, &borrow(params)).await;
+        let found = self.client.query(&statement, &borrow(params)).await;
         let found = found.map_err(|error| self.failed(&error))?;
         found.iter().map(row).collect()
     }
@@ -52,7 +52,7 @@ impl SqlTransaction for PostgresTransaction<'_> {
     async fn execute(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<u64> {
         check(params)?;
         let statement = self.prepare(sql).await?;
-        let changed = self.transaction.execute(&statement, &borrow(params)).await;
+        let changed = self.client.execute(&statement, &borrow(params)).await;
         changed.map_err(|error| self.failed(&error))
     }
 
@@ -74,7 +74,7 @@ impl SqlTransaction for PostgresTransaction<'_> {
             let answers = try_join_all(
                 borrowed
                     .iter()
-                    .map(|params| self.transaction.query(&statement, params)),
+                    .map(|params| self.client.query(&statement, params)),
             )
             .await;
             for rows in answers.map_err(|error| self.failed(&error))? {

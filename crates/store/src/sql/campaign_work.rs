@@ -19,12 +19,13 @@ macro_rules! claimed_columns {
     };
 }
 
-/// What handing out a run does to it.
+/// What handing out a run does to it. The list of places is made before, so that the plan of the statement does not depend on how
+/// many there may be.
 macro_rules! hand_out {
     () => {
         " UPDATE campaign_runs SET state = 'running', owner = $2, until = {now} + $3, started_at = {now}, \
          fence = fence + second_fence + 1, second_owner = NULL, second_fence = 0 \
-         WHERE campaign_id = $1 AND place IN (SELECT place FROM next) RETURNING "
+         WHERE campaign_id = $1 AND place {in_list}SELECT place FROM next{list_end} RETURNING "
     };
 }
 
@@ -41,114 +42,168 @@ fn claimed(mut row: SqlRow) -> Result<ClaimedRun> {
     })
 }
 
-/// Selects runs that wait, of models whose caps need no counting: those that this says of their losses, in this order.
-macro_rules! next_uncounted {
-    ($losses:literal, $order:literal) => {
+/// Those of the runs that wait which a worker is handed now: `of` says of which models, `losses` how many workers were lost with them.
+macro_rules! waiting {
+    ($of:expr, $losses:literal, $limit:literal) => {
         concat!(
-            "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
-             AND r.state = 'waiting' AND r.gate = 'open' AND r.due_at <= {now} AND r.losses ",
+            "SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 AND r.state = 'waiting' AND r.gate = 'open' \
+             AND r.due_at <= {now} AND ",
             $losses,
-            " AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') AND NOT EXISTS (SELECT 1 \
-             FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
-             AND (l.max_concurrent IS NOT NULL OR l.slow_until > {now} OR l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost)) \
-             ORDER BY ",
-            $order,
-            " LIMIT $4 {skip_locked r})",
+            $of,
+            " LIMIT ",
+            $limit,
+            " {skip_locked r}"
+        )
+    };
+}
+
+/// Runs in the order of the plan, and among them at most one that a worker was lost with, if $4 is 1.
+macro_rules! next_in_order {
+    ($of:expr, $limit:literal) => {
+        concat!(
+            "WITH lost AS MATERIALIZED (",
+            waiting!($of, "r.losses > 0 AND r.losses = 1 AND $4 = 1", "1"),
+            "), fresh AS MATERIALIZED (",
+            waiting!($of, "r.losses = 0", $limit),
+            "), next AS MATERIALIZED (SELECT place FROM (SELECT place FROM lost UNION ALL SELECT place FROM fresh) u \
+             ORDER BY place LIMIT ",
+            $limit,
+            ")",
             hand_out!(),
             claimed_columns!()
         )
     };
 }
 
-/// The same of one model.
-macro_rules! next_of_lane {
-    ($losses:literal, $order:literal) => {
+/// One run that several workers were lost with, those first that took the fewest with them.
+macro_rules! next_alone {
+    ($of:expr) => {
         concat!(
-            "WITH next AS MATERIALIZED (SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 \
-             AND r.state = 'waiting' AND r.gate = 'open' AND r.due_at <= {now} AND r.lane = $5 AND r.losses ",
-            $losses,
-            " ORDER BY ",
-            $order,
-            " LIMIT $4 {skip_locked r})",
+            "WITH next AS MATERIALIZED (",
+            waiting!($of, "r.losses > 0 AND r.losses > $4", "1"),
+            ")",
             hand_out!(),
             claimed_columns!()
         )
     };
 }
 
-/// Which of the runs that wait are handed out.
-#[derive(Clone, Copy)]
-enum ClaimableRuns {
-    /// Those that no worker was lost with.
-    Fresh,
-    /// The others, those first that took the fewest workers with them.
-    Lost,
+/// Whether the caps of a model need no counting, and let it be asked now.
+macro_rules! is_uncounted {
+    () => {
+        "l.max_concurrent IS NULL AND l.slow_until <= {now} AND (l.max_tokens IS NULL OR l.used_tokens < l.max_tokens) \
+         AND (l.max_cost IS NULL OR l.used_cost < l.max_cost)"
+    };
 }
 
-impl ClaimableRuns {
-    fn uncounted(self) -> &'static str {
-        match self {
-            Self::Fresh => next_uncounted!("= 0", "r.place"),
-            Self::Lost => next_uncounted!("> 0", "r.losses, r.place"),
-        }
-    }
-
-    fn of_lane(self) -> &'static str {
-        match self {
-            Self::Fresh => next_of_lane!("= 0", "r.place"),
-            Self::Lost => next_of_lane!("> 0", "r.losses, r.place"),
-        }
-    }
+/// Of models whose caps need no counting. Nothing is looked through where there is none.
+macro_rules! uncounted {
+    ($order:literal) => {
+        concat!(
+            " AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') \
+             AND EXISTS (SELECT 1 FROM campaign_lanes l WHERE l.campaign_id = $1 AND ",
+            is_uncounted!(),
+            " AND (SELECT w.place FROM campaign_runs w WHERE w.campaign_id = $1 AND w.lane = l.lane \
+             AND w.state = 'waiting' AND w.gate = 'open' ORDER BY w.place LIMIT 1) IS NOT NULL) \
+             AND r.lane {in_list}SELECT l.lane FROM campaign_lanes l WHERE l.campaign_id = $1 AND ",
+            is_uncounted!(),
+            "{list_end} ORDER BY ",
+            $order
+        )
+    };
 }
 
-/// Hands out the next runs, in the order of the plan, as far as their models may be asked. Nothing once the campaign is over. A run
-/// that a worker was lost with is handed out alone, to a worker that has nothing else: if it is what ends workers, nobody's
-/// other runs end with it.
-pub(crate) async fn claim(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<ClaimedRun>> {
-    let limit = page(claim.limit);
-    if limit == 0 {
-        return Ok(Vec::new());
-    }
-    let mut handed = claim_waiting(tx, claim, limit, ClaimableRuns::Fresh).await?;
-    if handed.is_empty() && claim.is_idle {
-        handed = claim_waiting(tx, claim, 1, ClaimableRuns::Lost).await?;
-    }
-    handed.sort_by_key(|run| run.place);
-    Ok(handed)
+/// Of one model.
+macro_rules! of_lane {
+    ($order:literal) => {
+        concat!(" AND r.lane = $5 ORDER BY ", $order)
+    };
 }
 
-async fn claim_waiting(
+/// Statements for so many runs at most. Each number stands in a statement of its own: databases plan statements once only when they
+/// know how many rows they end with.
+macro_rules! in_steps {
+    ($of:expr) => {
+        [
+            (64, next_in_order!($of, "64")),
+            (16, next_in_order!($of, "16")),
+            (4, next_in_order!($of, "4")),
+            (1, next_in_order!($of, "1")),
+        ]
+    };
+}
+
+const UNCOUNTED: [(usize, &str); 4] = in_steps!(uncounted!("r.place"));
+const OF_LANE: [(usize, &str); 4] = in_steps!(of_lane!("r.place"));
+
+/// The largest step that fits.
+fn step(steps: &[(usize, &'static str); 4], limit: usize) -> Option<(usize, &'static str)> {
+    steps.iter().find(|(most, _)| *most <= limit).copied()
+}
+
+/// How many workers may be lost with a run that is handed out beside others.
+const LOSSES_IN_ORDER: i64 = 1;
+
+/// Hands out the next runs of models whose caps need no counting, in the order of the plan. One statement, which is a transaction by
+/// itself: each further one is a way to the database and back. Says whether there may be more.
+pub(crate) async fn claim_uncounted(
     tx: Tx<'_>,
     claim: &RunClaim,
-    limit: usize,
-    waiting: ClaimableRuns,
-) -> Result<Vec<ClaimedRun>> {
+) -> Result<(Vec<ClaimedRun>, bool)> {
     let owner = name("the worker", &claim.owner)?;
-    // One statement, because each is a way to the database and back.
-    let rows = tx
-        .query(
-            waiting.uncounted(),
-            &params![claim.campaign, owner, claim.lease_ms, limit],
-        )
-        .await?;
-    let mut handed = rows.into_iter().map(claimed).collect::<Result<Vec<_>>>()?;
-    if handed.len() == limit {
-        return Ok(handed);
-    }
+    let Some((most, statement)) = step(&UNCOUNTED, page(claim.limit)) else {
+        return Ok((Vec::new(), false));
+    };
+    let values = params![claim.campaign, owner, claim.lease_ms, !claim.has_lost];
+    let rows = tx.query(statement, &values).await?;
+    let handed = rows.into_iter().map(claimed).collect::<Result<Vec<_>>>()?;
+    let is_full = handed.len() == most;
+    Ok((handed, is_full))
+}
+
+/// Hands out runs as far as their models may be asked, in the order of the plan. Nothing once the campaign is over. Of those that a
+/// worker was lost with, a worker has one at a time, and one that more were lost with is handed out alone, to a worker that has
+/// nothing else: if it is what ends workers, few other runs end with it.
+pub(crate) async fn claim_counted(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<ClaimedRun>> {
+    let owner = name("the worker", &claim.owner)?;
+    let (limit, mut has_lost) = (page(claim.limit), claim.has_lost);
+    let mut handed: Vec<ClaimedRun> = Vec::new();
     for (lane, most) in counted_lanes(tx, claim.campaign).await? {
-        let left = limit.saturating_sub(handed.len());
-        let free = free_in(tx, claim.campaign, lane, most).await?.min(left);
-        if free == 0 {
-            continue;
+        let mut free = free_in(tx, claim.campaign, lane, most).await?;
+        loop {
+            let left = limit.saturating_sub(handed.len()).min(free);
+            let Some((most, statement)) = step(&OF_LANE, left) else {
+                break;
+            };
+            let values = params![claim.campaign, owner, claim.lease_ms, !has_lost, lane];
+            let rows = tx.query(statement, &values).await?;
+            let count = rows.len();
+            for row in rows {
+                handed.push(claimed(row)?);
+            }
+            has_lost |= handed.iter().any(|run| run.losses > 0);
+            free = free.saturating_sub(count);
+            if count < most {
+                break;
+            }
         }
-        let rows = tx
-            .query(
-                waiting.of_lane(),
-                &params![claim.campaign, owner, claim.lease_ms, free, lane],
-            )
-            .await?;
-        for row in rows {
-            handed.push(claimed(row)?);
+    }
+    if handed.is_empty() && claim.is_idle {
+        let alone = next_alone!(uncounted!("r.losses, r.place"));
+        let values = params![claim.campaign, owner, claim.lease_ms, LOSSES_IN_ORDER];
+        let rows = tx.query(alone, &values).await?;
+        handed = rows.into_iter().map(claimed).collect::<Result<_>>()?;
+        for (lane, most) in counted_lanes(tx, claim.campaign).await? {
+            if !handed.is_empty() {
+                break;
+            }
+            if free_in(tx, claim.campaign, lane, most).await? == 0 {
+                continue;
+            }
+            let alone = next_alone!(of_lane!("r.losses, r.place"));
+            let values = params![claim.campaign, owner, claim.lease_ms, LOSSES_IN_ORDER, lane];
+            let rows = tx.query(alone, &values).await?;
+            handed = rows.into_iter().map(claimed).collect::<Result<_>>()?;
         }
     }
     Ok(handed)
@@ -202,7 +257,7 @@ macro_rules! slowest {
 }
 
 /// Hands out a run a second time that somebody has had for this long, when nothing else is left. The first of the two who is done
-/// counts. Runs that workers were lost with go to those who have nothing else.
+/// counts. For runs that workers were lost with, the same holds as when they are handed out.
 pub(crate) async fn steal(
     tx: Tx<'_>,
     claim: &RunClaim,
@@ -210,7 +265,11 @@ pub(crate) async fn steal(
 ) -> Result<Option<ClaimedRun>> {
     let owner = name("the worker", &claim.owner)?;
     let slower = slower_than_ms.max(0);
-    let losses = if claim.is_idle { i64::MAX } else { 0 };
+    let losses = match (claim.is_idle, claim.has_lost) {
+        (true, _) => i64::MAX,
+        (false, false) => LOSSES_IN_ORDER,
+        (false, true) => 0,
+    };
     let rows = tx
         .query(
             slowest!(

@@ -7,6 +7,7 @@
 //! | `{now}` | the clock of the server, in milliseconds | the clock of the machine, in milliseconds |
 //! | `{lock}` | locks the rows | nothing: there is one writer |
 //! | `{skip_locked}` | locks the rows, passing over those that others work on | nothing |
+//! | `{in_list}…{list_end}` | is in what is found between, which is made a list first | is in what is found between |
 //! | `{skip_locked t}` | the same for the rows of `t` only | nothing |
 //! | `{serial}` | a key that the database numbers, never reusing a number | the same |
 //! | `{bytes}` | the type of bytes | the same |
@@ -43,6 +44,11 @@ impl Flavor {
             }
             (Self::Postgres, "serial") => "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
             (Self::Sqlite | Self::Simulated, "serial") => "INTEGER PRIMARY KEY AUTOINCREMENT",
+            // A list that is made first has no length that the planner could guess wrongly.
+            (Self::Postgres, "in_list") => "= ANY (ARRAY(",
+            (Self::Postgres, "list_end") => "))",
+            (Self::Sqlite | Self::Simulated, "in_list") => "IN (",
+            (Self::Sqlite | Self::Simulated, "list_end") => ")",
             (_, "among") => {
                 let (column, number) = of.split_once(' ').unwrap_or((of, "1"));
                 return self.among(column, number);

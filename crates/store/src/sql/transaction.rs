@@ -48,6 +48,8 @@ pub(crate) type TransactionWork<T> =
 pub(crate) enum TransactionMode {
     Read,
     Write,
+    /// It changes something with one statement, which needs nobody to begin and end a transaction.
+    Single,
 }
 
 /// A value of a column.

@@ -103,7 +103,8 @@ impl SqliteBackend {
     ) -> Result<T> {
         match (mode, &self.readers) {
             (TransactionMode::Read, Some(readers)) => readers.run(work).await,
-            (TransactionMode::Read, None) | (TransactionMode::Write, _) => self.write(work).await,
+            (TransactionMode::Read, None)
+            | (TransactionMode::Write | TransactionMode::Single, _) => self.write(work).await,
         }
     }
 

@@ -9,6 +9,16 @@ use crate::model::{
 };
 use crate::sql::{campaign_work, campaigns};
 
+/// What is left to be claimed of what was asked for.
+fn left_of(claim: &RunClaim, handed: &[ClaimedRun]) -> RunClaim {
+    RunClaim {
+        limit: claim.limit.saturating_sub(handed.len()),
+        is_idle: claim.is_idle && handed.is_empty(),
+        has_lost: claim.has_lost || handed.iter().any(|run| run.losses > 0),
+        ..claim.clone()
+    }
+}
+
 impl Store {
     /// Writes down a campaign, without its runs. If the newest of its name is not over, that one goes on: when it has the same
     /// plan, caps and place for traces; `Conflict` when it has others.
@@ -161,9 +171,36 @@ impl Store {
 
     /// Hands out the next runs of a campaign, with leases. Nothing when nothing can be handed out now, or the campaign is over.
     pub async fn claim_runs(&self, claim: RunClaim) -> Result<Vec<ClaimedRun>> {
-        transaction!(self, Write, [claim = claim], |tx| campaign_work::claim(
-            tx, claim
-        ))
+        let mut handed: Vec<ClaimedRun> = Vec::new();
+        let mut left = claim.clone();
+        while left.limit > 0 {
+            let some = transaction!(self, Single, [claim = left.clone()], |tx| {
+                campaign_work::claim_uncounted(tx, claim)
+            });
+            let (more, is_full) = match some {
+                Ok(some) => some,
+                // What was handed out is made; whoever asks again hears of the error.
+                Err(_) if !handed.is_empty() => return Ok(handed),
+                Err(error) => return Err(error),
+            };
+            handed.extend(more);
+            left = left_of(&claim, &handed);
+            if !is_full {
+                break;
+            }
+        }
+        if left.limit > 0 {
+            let rest = transaction!(self, Write, [claim = left], |tx| {
+                campaign_work::claim_counted(tx, claim)
+            });
+            match rest {
+                Ok(rest) => handed.extend(rest),
+                Err(error) if handed.is_empty() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        handed.sort_by_key(|run| run.place);
+        Ok(handed)
     }
 
     /// Hands out a run a second time that somebody else has had for long. The first result counts.

@@ -65,6 +65,7 @@ fn claim(campaign: &CampaignRow, owner: &str, lease_ms: i64, limit: usize) -> Ru
         lease_ms,
         limit,
         is_idle: true,
+        has_lost: false,
     }
 }
 
@@ -374,39 +375,59 @@ pub(crate) async fn a_second_copy_counts_against_its_cap(place: Arc<Place>) {
     assert_eq!(free.unwrap().unwrap().place, slow[1].place);
 }
 
-pub(crate) async fn a_lost_run_is_made_alone(place: Arc<Place>) {
+pub(crate) async fn a_lost_run_is_handed_out_in_order_and_then_alone(place: Arc<Place>) {
     let store = place.open().await;
     let capped = NewLane {
         max_concurrent: Some(100),
         ..NewLane::default()
     };
     for lane in [NewLane::default(), capped] {
-        let row = begun(&store, lane, 8).await;
+        let row = begun(&store, lane, 24).await;
         let places = async |claim: RunClaim| {
             let handed = store.claim_runs(claim).await.unwrap();
             handed.iter().map(|run| run.place).collect::<Vec<_>>()
         };
+        let busy = |owner: &str, has_lost| RunClaim {
+            is_idle: false,
+            has_lost,
+            ..claim(&row, owner, LONG, 30)
+        };
         assert_eq!(places(claim(&row, "dead", OVER, 4)).await, [0, 1, 2, 3]);
         assert_eq!(store.take_back_runs(row.id, LONG).await.unwrap(), 4);
-        // What nobody was lost with comes first, and nothing comes along with it.
-        assert_eq!(places(claim(&row, "b", LONG, 9)).await, [4, 5, 6, 7]);
-        let busy = RunClaim {
-            is_idle: false,
-            ..claim(&row, "b", LONG, 9)
-        };
-        assert!(places(busy.clone()).await.is_empty());
-        assert_eq!(places(claim(&row, "dead", OVER, 9)).await, [0]);
+        // One of them goes along with others, and no second one while that is under way.
+        assert_eq!(places(claim(&row, "b", LONG, 4)).await, [0, 4, 5, 6]);
+        assert_eq!(places(busy("b", true)).await, (7..24).collect::<Vec<_>>());
+        assert_eq!(places(busy("b", true)).await, [0; 0]);
+        assert_eq!(places(busy("slow", false)).await, [1]);
+        // One that takes two workers with it waits for a worker that has nothing else, and others do not wait for it.
+        assert_eq!(places(claim(&row, "dead", OVER, 9)).await, [2]);
         assert_eq!(store.take_back_runs(row.id, LONG).await.unwrap(), 1);
-        // The others are not held up by the one that ends its workers.
-        assert_eq!(places(claim(&row, "slow", LONG, 9)).await, [1]);
-        assert_eq!(places(claim(&row, "c", LONG, 9)).await, [2]);
-        // It is made a second time by itself as well.
-        let again = store.steal_run(busy, OVER).await.unwrap();
+        assert_eq!(places(claim(&row, "c", LONG, 9)).await, [3]);
+        assert_eq!(places(busy("d", false)).await, [0; 0]);
+        assert_eq!(places(claim(&row, "d", LONG, 9)).await, [2]);
+        // So it is when it is made a second time.
+        for owner in ["b", "c", "slow"] {
+            let held = store.renew_runs(row.id, owner, LONG).await.unwrap();
+            let done = held.iter().map(|(place, fence)| {
+                let run = ClaimedRun {
+                    place: *place,
+                    fence: *fence,
+                    kind: PlannedKind::Attack,
+                    document: 0,
+                    subject: 0,
+                    repeat: 1,
+                    losses: 0,
+                    retries: 0,
+                };
+                finished(&run, 1)
+            });
+            let done = store.finish_runs(row.id, done.collect()).await.unwrap();
+            assert!(done.iter().all(|one| *one == RunCounted::Now));
+        }
+        let again = store.steal_run(busy("e", false), OVER).await.unwrap();
         assert_eq!(again, None);
-        store.release_runs(row.id, "b").await.unwrap();
-        assert_eq!(places(claim(&row, "b", LONG, 9)).await, [4, 5, 6, 7]);
-        let again = store.steal_run(claim(&row, "d", LONG, 1), OVER).await;
-        assert_eq!(again.unwrap().unwrap().losses, 1);
+        let again = store.steal_run(claim(&row, "e", LONG, 1), OVER).await;
+        assert_eq!(again.unwrap().unwrap().losses, 2);
         store.cancel_campaign(row.id, "").await.unwrap();
     }
 }

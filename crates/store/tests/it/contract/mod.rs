@@ -132,7 +132,7 @@ contract! {
         a_slow_run_is_made_twice_and_counted_once,
         a_second_copy_counts_against_its_cap,
         a_second_copy_that_is_given_up_costs_nobody_a_run,
-        a_lost_run_is_made_alone,
+        a_lost_run_is_handed_out_in_order_and_then_alone,
         tokens_of_runs_that_do_not_count_are_spent,
         a_name_goes_on_with_the_same_caps_only,
         a_name_has_one_campaign_at_a_time,
