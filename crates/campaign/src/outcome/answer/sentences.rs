@@ -97,7 +97,7 @@ fn one(sentence: &str) -> SentenceKind {
 /// long, or names a condition, says more.
 fn is_announcement(sentence: &str) -> bool {
     let mut rest = sentence;
-    for start in phrases::CONSENTS {
+    for start in phrases::CONSENTS.iter().chain(&["first", "now"]) {
         if let Some(after) = rest.strip_prefix(start)
             && after.starts_with([',', '!', ' '])
         {
