@@ -38,6 +38,7 @@ pub mod preflight;
 pub mod probes;
 pub mod replay;
 pub mod report_format;
+pub mod repository;
 pub mod result;
 pub mod results_directory;
 mod run;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use proofhouse_source::REPOSITORY;
+use crate::repository::REPOSITORY;
 use proofhouse_tools::operator::variables::is_name;
 use proofhouse_wire::files::FileInput;
 
