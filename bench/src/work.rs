@@ -123,6 +123,7 @@ async fn backlog(store: &Arc<Store>, tasks: usize) -> Result<(), String> {
                 key: Some("first".to_owned()),
                 name: "message".to_owned(),
                 body: json!({"message": format!("Task number {number}"), "parameters": {}}),
+                same: Vec::new(),
             }),
         };
         writing.spawn(async move { store.create_task(task).await.map(drop) });

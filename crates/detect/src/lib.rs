@@ -32,9 +32,10 @@ pub use trace::{
     WholeMessage, read_lenient,
 };
 
-/// The page of the guide, whose code is run with the tests.
+/// The page of the guide and the README, whose code is run with the tests.
 #[cfg(doctest)]
 mod guide {
     #[doc = include_str!("../guide/scan.md")]
+    #[doc = include_str!("../README.md")]
     mod pages {}
 }

@@ -76,7 +76,7 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
     }
     let log = SarifLog {
         version: &line(&view.result.proofhouse),
-        information_uri: proofhouse_source::REPOSITORY,
+        information_uri: proofhouse_wire::repository::REPOSITORY,
         rules,
         invocation: Some(invocation),
         results,

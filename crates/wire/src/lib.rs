@@ -24,6 +24,7 @@ mod orphan_processes;
 mod process;
 mod prompt_lines;
 mod proxy;
+pub mod repository;
 pub mod retry;
 pub mod run_files;
 pub mod server;

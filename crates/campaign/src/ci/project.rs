@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use proofhouse_source::REPOSITORY;
 use proofhouse_tools::operator::variables::is_name;
 use proofhouse_wire::files::FileInput;
+use proofhouse_wire::repository::REPOSITORY;
 
 use super::CiHost;
 use crate::config;

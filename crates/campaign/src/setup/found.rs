@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use proofhouse_source::{page, printable, printable_line};
+use proofhouse_source::{printable, printable_line};
 use proofhouse_subjects::discover::{DiscoveredProject, Spoken, start_command};
 use proofhouse_subjects::without_credentials;
+use proofhouse_wire::repository::page;
 
 use crate::config::{Draft, FILE};
 

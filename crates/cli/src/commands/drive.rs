@@ -26,7 +26,7 @@ const LEAVING: Duration = Duration::from_millis(500);
     Exit codes:\n  \
     0   the test program closed its end of the pipe\n  \
     3   cannot write to the test program\n  \
-    64  invalid arguments", proofhouse_source::page("docs/reference/drive.md")))]
+    64  invalid arguments", proofhouse_wire::repository::page("docs/reference/drive.md")))]
 pub(crate) struct Drive {
     #[command(flatten)]
     size: SizeLimit,

@@ -17,7 +17,7 @@ use crate::output::CommandError;
     Exit codes:\n  \
     0   the editor ended the session\n  \
     3   the connection to the editor broke, or it sent an invalid message\n  \
-    64  invalid arguments", proofhouse_source::page("docs/how-to/editor.md")))]
+    64  invalid arguments", proofhouse_wire::repository::page("docs/how-to/editor.md")))]
 pub(crate) struct Lsp {
     #[command(flatten)]
     size: SizeLimit,

@@ -39,6 +39,8 @@ pub struct Re2Pattern {
     hir: Hir,
     /// Whether a match may lie between the bytes of a character, which is none.
     splits: bool,
+    /// How many bytes of a match stand before and after its first group, where that is always the same.
+    group: Option<(usize, usize)>,
     /// Made when a text is long enough to need it.
     stepped: OnceLock<Option<Stepped>>,
 }
@@ -92,6 +94,7 @@ impl ParsedPattern {
                 .properties()
                 .look_set()
                 .contains(Look::WordAsciiNegate),
+            group: around_first_group(&self.hir),
             hir: self.hir,
             stepped: OnceLock::new(),
         })
@@ -152,6 +155,9 @@ impl Re2Pattern {
             let Some(found) = self.stepped(budget)?.find(text, budget)? else {
                 return Ok(None);
             };
+            if let Some((before, after)) = self.group {
+                return Ok(Some(found.start + before..found.end - after));
+            }
             // Groups are told by slower engines, which cannot be stopped.
             if self.worst(found.len()) > budget.left() {
                 return Err(budget.timeout());
@@ -188,6 +194,28 @@ impl Re2Pattern {
             .get_or_init(|| Stepped::new(&self.hir))
             .as_ref()
             .ok_or_else(|| budget.timeout())
+    }
+}
+
+/// How many bytes of every match stand before and after the first group, if that is always the same number.
+fn around_first_group(hir: &Hir) -> Option<(usize, usize)> {
+    match hir.kind() {
+        HirKind::Capture(_) => Some((0, 0)),
+        HirKind::Concat(parts) => {
+            let has_group = |part: &Hir| part.properties().explicit_captures_len() > 0;
+            let position = parts.iter().position(has_group)?;
+            let (before, after) = around_first_group(&parts[position])?;
+            let length = |part: &Hir| {
+                let length = part.properties().minimum_len()?;
+                (part.properties().maximum_len() == Some(length)).then_some(length)
+            };
+            let sum = |parts: &[Hir]| parts.iter().map(length).sum::<Option<usize>>();
+            Some((
+                before + sum(&parts[..position])?,
+                after + sum(&parts[position + 1..])?,
+            ))
+        }
+        _ => None,
     }
 }
 
@@ -260,6 +288,13 @@ mod tests {
             ("(x*)$", "é"),
             ("k(.*)v", "kéyv"),
             ("(?:(a)|b)", "b"),
+            ("xa(b*)(c)", "xabbc"),
+            ("k=((a+)b)!", "k=aab!"),
+            (r"\bk(?:=(\w+);)z$", "k=ab;z"),
+            ("k([éa]+)v", "kéav"),
+            ("[ké](a+)", "kaa"),
+            ("ka?(a+)", "kaa"),
+            ("(?:k(a))+", "kaka"),
             ("", ""),
         ] {
             let pattern = compile(pattern).unwrap();
@@ -287,6 +322,39 @@ mod tests {
                 let group = captures.get_group(1).map(|group| group.range());
                 assert_eq!(pattern.first_group(&text, budget), Ok(group), "{pattern:?}");
             }
+        }
+    }
+
+    /// What is before and after a group is as long as ever, so the match says where the group is.
+    #[test]
+    fn a_group_between_fixed_texts_takes_no_longer_than_its_match() {
+        let blob = "data:image/png;base64,".to_owned() + &"iVBORw0KGgo+/".repeat(16_000);
+        for (pattern, end) in [
+            ("base64,([A-Za-z0-9+/=]+)", 0),
+            (";base64,((?:[A-Za-z0-9]|[+/])+)/", 1),
+        ] {
+            let pattern = compile(pattern).unwrap();
+            // The search itself is timed by what it does; the time is not what this is about.
+            let budget = &mut MatchBudget::new(Duration::from_secs(60));
+            let worst = pattern.worst(blob.len());
+            let found = pattern.first_group(&blob, budget);
+            assert_eq!(found, Ok(Some(22..blob.len() - end)), "{pattern:?}");
+            assert!(worst > Duration::from_millis(100), "{pattern:?}: {worst:?}");
+        }
+        let fixed = |pattern: &str| compile(pattern).unwrap().group;
+        assert_eq!(fixed("base64,([A-Za-z0-9+/=]+)"), Some((7, 0)));
+        assert_eq!(fixed("é((a+)b)c$"), Some((2, 1)));
+        assert_eq!(fixed("(a*)"), Some((0, 0)));
+        for pattern in [
+            "a",
+            "a*(b)",
+            "(?:(a)|b)",
+            "(?:(a))+",
+            "[aé](b)",
+            "(a)?",
+            "(a)b*",
+        ] {
+            assert_eq!(fixed(pattern), None, "{pattern}");
         }
     }
 

@@ -223,6 +223,7 @@ impl<'s> DocumentDecoder<'s> {
             self.within(PathSegment::Key(key), |decoder| match key {
                 "when" if !value.is_null() => entry.when = decoder.predicate(value),
                 "when" => {}
+                "synthesize" if value.is_null() => {}
                 "content" => entry.content = Some(decoder.value(value)),
                 "synthesize" => entry.synthesize = decoder.synthesize(value),
                 _ => {

@@ -195,7 +195,10 @@ pub(super) fn synthesize(check: &mut ValidationPass<'_>) {
         let mut places = Vec::new();
         for list in view.dispatch_lists() {
             for (index, entry) in list.entries.iter().enumerate() {
-                if entry.get("synthesize").is_some() {
+                if entry
+                    .get("synthesize")
+                    .is_some_and(|block| !block.is_null())
+                {
                     places.push(list.path.index(index).key("synthesize"));
                 }
             }

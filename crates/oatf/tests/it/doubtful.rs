@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proofhouse_oatf::{
-    Condition, DefaultCelEvaluator, ExtractorSource, IndicatorResult, MatchPredicate, ReadLimits,
-    check, deep_equal, evaluate_extractor, evaluate_indicator, evaluate_predicate,
-    interpolate_template, load, normalize,
+    Attack, Condition, DefaultCelEvaluator, Document, Execution, Extractor, ExtractorSource,
+    Fragment, Indicator, IndicatorResult, MatchBudget, MatchPredicate, Mode, ReadLimits,
+    ResponseEntry, check, deep_equal, evaluate_extractor, evaluate_extractor_within,
+    evaluate_indicator, evaluate_predicate, interpolate_template, load, normalize, select_response,
+    validate,
 };
 use serde_json::{Value, json};
 
@@ -88,6 +90,23 @@ fn numbers_compare_by_their_mathematical_value() {
         "{gt: 9007199254740993}",
         &json!(9_007_199_254_740_992_u64)
     ));
+}
+
+#[test]
+fn a_synthesize_block_that_is_null_is_none() {
+    let entry = ResponseEntry::from_value(&json!({"content": 1, "synthesize": null})).unwrap();
+    assert_eq!(entry.synthesize, None);
+    let codes_of = |block: &str| {
+        let text = format!(
+            "oatf: \"0.1\"\nattack:\n  execution:\n    mode: mcp_server\n    state:\n      tools:\n        \
+             - name: a\n          responses: [{{content: 1, synthesize: {block}}}]\n"
+        );
+        let findings = proofhouse_oatf::check(&text, &proofhouse_oatf::ReadLimits::default());
+        let codes = findings.into_iter().map(|finding| finding.code);
+        codes.collect::<Vec<_>>()
+    };
+    assert!(codes_of("{prompt: x}").contains(&"W-006"));
+    assert!(!codes_of("null").contains(&"W-006"));
 }
 
 #[test]
@@ -253,4 +272,66 @@ fn a_match_predicate_is_a_mapping() {
     let predicate: MatchPredicate = entries.into_iter().collect();
     assert_eq!(predicate.get_index_of("a"), Some(1));
     assert!(evaluate_predicate(&predicate, &json!({"a": "y", "b": "x"})));
+}
+
+#[test]
+fn a_group_that_took_no_part_extracts_nothing() {
+    let extractor = Extractor::regex("x", ExtractorSource::Request, "key(x)?=");
+    let found = evaluate_extractor(&extractor, &json!("key="), ExtractorSource::Request);
+    assert_eq!(found, None);
+}
+
+#[test]
+fn a_when_that_cannot_be_evaluated_gives_no_entry() {
+    let entries = [
+        json!({"when": {"a": {"regex": "["}}, "content": 1}),
+        json!({"content": 2}),
+    ];
+    let entries = entries.map(|entry| ResponseEntry::from_value(&entry).unwrap());
+    assert_eq!(select_response(&entries, &json!({"a": "x"})), None);
+}
+
+#[test]
+fn in_cel_an_int_equals_the_same_double() {
+    let holds = |cel: &str| {
+        let indicator = Indicator::expression(cel);
+        let message = json!({"n": 1, "f": 1.0});
+        evaluate_indicator(&indicator, &message, Some(&DefaultCelEvaluator), None).result
+    };
+    for cel in [
+        "message.n == 1.0",
+        "message.f == 1",
+        "message.n == message.f",
+    ] {
+        assert_eq!(holds(cel), IndicatorResult::Matched, "{cel}");
+    }
+}
+
+#[test]
+fn a_when_is_a_mapping() {
+    let errors = ResponseEntry::from_value(&json!({"when": "x"})).unwrap_err();
+    assert_eq!(errors[0].code, "PH-010");
+    let default = ResponseEntry::from_value(&json!({"when": null})).unwrap();
+    assert_eq!(default.when, None);
+}
+
+#[test]
+fn a_json_path_that_may_visit_too_much_is_not_run() {
+    let extractor = Extractor::json_path("x", ExtractorSource::Request, "$..*[?count($..*) == 1]");
+    let budget = &mut MatchBudget::default();
+    let message = json!({"a": vec![1; 10_000]});
+    let found = evaluate_extractor_within(&extractor, &message, ExtractorSource::Request, budget);
+    assert_eq!(found.unwrap_err().kind.as_str(), "path_resolution");
+}
+
+#[test]
+fn equality_with_operators_is_found() {
+    let condition = Condition::Equals(json!({"contains": "x"}));
+    let document = Document::new(Attack {
+        execution: Execution::single(Mode::McpServer, json!({})),
+        indicators: Some(vec![Indicator::matching("a", condition)]),
+        ..Attack::default()
+    });
+    let errors = validate(&document).errors;
+    assert_eq!(errors[0].rule, "PH-104");
 }

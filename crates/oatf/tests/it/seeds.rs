@@ -1,15 +1,17 @@
 //! Sentences of the specification that were once read wrongly, one test each.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use proofhouse_oatf::{
-    Action, ActionKind, Attack, CelContext, CelEvaluator, CelExpression, Condition, DateOrDateTime,
-    DefaultCelEvaluator, Document, DurationText, EvaluationErrorKind, Execution, Extensions,
-    ExtractorSource, Fragment, Indicator, IndicatorResult, MatchCondition, MatchPredicate, Mode,
-    PatternMatch, Phase, ReadLimits, RegexPattern, Selector, Trigger, check, coerce_to_text,
-    deep_equal, evaluate_condition, evaluate_extractor, evaluate_indicator, evaluate_pattern,
-    interpolate_template, interpolate_value, load, parse, resolve_simple_path,
-    resolve_wildcard_path, validate,
+    Action, ActionKind, AdvanceReason, Attack, CelContext, CelEvaluator, CelExpression, Condition,
+    DateOrDateTime, DefaultCelEvaluator, Document, DurationText, EvaluationErrorKind, Execution,
+    Extensions, Extractor, ExtractorSource, Fragment, Indicator, IndicatorResult, MatchBudget,
+    MatchCondition, MatchPredicate, Mode, PatternMatch, Phase, ProtocolEvent, ReadLimits,
+    RegexPattern, Selector, Trigger, TriggerResult, TriggerState, check, coerce_to_text,
+    deep_equal, evaluate_condition, evaluate_extractor, evaluate_extractor_within,
+    evaluate_indicator, evaluate_pattern, evaluate_trigger_within, interpolate_template,
+    interpolate_value, load, parse, resolve_simple_path, resolve_wildcard_path, validate,
 };
 use serde_json::{Value, json};
 
@@ -586,4 +588,58 @@ fn rules_hold_without_a_source() {
     attack.execution.actors = Some(Vec::new());
     let result = validate(&Document::new(attack));
     assert!(result.errors.iter().any(|error| error.rule == "V-031"));
+}
+
+/// §5.6 and §5.8 within no time at all: what needs a search is an error, and what needs none is done as ever.
+#[test]
+fn extractors_and_triggers_stop_when_their_time_is_over() {
+    let message = json!({"key": "key=abc"});
+    let extract = |extractor: &Extractor, budget: &mut MatchBudget| {
+        evaluate_extractor_within(extractor, &message, ExtractorSource::Request, budget)
+            .map_err(|error| error.kind)
+    };
+    let none = || MatchBudget::new(Duration::ZERO);
+    let regex = Extractor::regex("x", ExtractorSource::Request, "key=([a-z]+)");
+    let timeout = EvaluationErrorKind::RegexTimeout;
+    assert_eq!(extract(&regex, &mut none()), Err(timeout));
+    assert_eq!(
+        extract(&regex, &mut MatchBudget::default()),
+        Ok(Some("abc".into()))
+    );
+    let other_side = Extractor::regex("x", ExtractorSource::Response, "key=([a-z]+)");
+    assert_eq!(extract(&other_side, &mut none()), Ok(None));
+    let path = Extractor::json_path("x", ExtractorSource::Request, "$.key");
+    assert_eq!(extract(&path, &mut none()), Ok(Some("key=abc".into())));
+
+    let condition = MatchCondition::regex("a+bc");
+    let trigger = Trigger {
+        count: Some(2),
+        after: Some("30s".into()),
+        r#match: Some(MatchPredicate::from_iter([(
+            "key".to_owned(),
+            condition.into(),
+        )])),
+        ..Trigger::event("tools/call")
+    };
+    let mut state = TriggerState::default();
+    let mut happens = |event_type: &str, elapsed: u64, budget: &mut MatchBudget| {
+        let event = ProtocolEvent {
+            event_type: event_type.to_owned(),
+            content: message.clone(),
+        };
+        let elapsed = Duration::from_secs(elapsed);
+        let result = evaluate_trigger_within(&trigger, Some(&event), elapsed, &mut state, budget);
+        (result.map_err(|error| error.kind), state.event_count)
+    };
+    let stay = TriggerResult::NotAdvanced;
+    let advanced = |reason| Ok(TriggerResult::Advanced { reason });
+    assert_eq!(happens("tools/call", 0, &mut none()), (Err(timeout), 0));
+    assert_eq!(happens("tools/list", 0, &mut none()), (Ok(stay), 0));
+    let budget = &mut MatchBudget::default();
+    assert_eq!(happens("tools/call", 0, budget), (Ok(stay), 1));
+    assert_eq!(happens("tools/call", 0, &mut none()), (Err(timeout), 1));
+    let matched = advanced(AdvanceReason::EventMatched);
+    assert_eq!(happens("tools/call", 0, budget), (matched, 2));
+    let over = advanced(AdvanceReason::Timeout);
+    assert_eq!(happens("tools/call", 30, &mut none()), (over, 2));
 }
