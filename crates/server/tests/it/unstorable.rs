@@ -71,7 +71,8 @@ async fn a_task_that_cannot_be_kept_is_not_begun_for_ever() {
 /// input is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_input_that_cannot_be_kept_is_discarded() {
-    let takes = "prompt: You help.\nparameters: {properties: {pad: {type: string}}}\n";
+    let takes =
+        "prompt: You help.\nparameters: {properties: {pad: {type: string, default: none}}}\n";
     let world = World::new(&MANIFESTS.replace("prompt: You help.\n", takes));
     let engine = world
         .engine_with(|options| {
