@@ -28,11 +28,16 @@ fn api(up: &Arc<AtomicBool>) -> TestServer {
 
 /// An agent with one tool that works and one whose description is at an address.
 fn begin(description: &str, model: &Arc<Puppet>) -> Task {
+    begin_with(description, "", model)
+}
+
+/// The same, where the second tool has these actions of its own.
+fn begin_with(description: &str, own: &str, model: &Arc<Puppet>) -> Task {
     let manifests = format!(
         "kind: commonagents.info/v1beta2/tool\nnamespace: demo\nname: echo\ndescription: Echoes.\n\
          actions: [{{name: say, description: d, execute: {{cel: {{expression: \"'hi'\"}}}}}}]\n---\n\
          kind: commonagents.info/v1beta2/tool\nnamespace: demo\nname: hub\ndescription: A hub.\n\
-         openapi: {{url: \"{description}\"}}\n---\n\
+         openapi: {{url: \"{description}\"}}\n{own}---\n\
          kind: commonagents.info/v1beta2/agent\nnamespace: demo\nname: clerk\ndescription: A clerk.\n\
          prompt: Do it.\ncapabilities: {{hub: '*', echo: '*'}}\n"
     );
@@ -91,6 +96,37 @@ async fn what_cannot_be_listed_is_listed_when_it_is_wanted() {
     assert_eq!(results[1], "hi");
     assert_eq!(results[2], json!({"connected": true, "functions": 2}));
     assert_eq!(results[3], json!({"path": "/zen"}));
+}
+
+/// What the manifest declares works meanwhile.
+#[tokio::test]
+async fn what_is_declared_can_be_called_beside_what_cannot_be_listed() {
+    let up = Arc::new(AtomicBool::new(false));
+    let server = api(&up);
+    let own = "actions: [{name: mine, description: d, execute: {cel: {expression: \"'own'\"}}}]\n";
+    let later = Arc::clone(&up);
+    let model = Puppet::new(move |request| {
+        let answers = request.messages.iter();
+        let answers = answers.filter(|message| matches!(message, ChatMessage::Tool { .. }));
+        Ok(match answers.count() {
+            0 => call(&[("hub_mine", json!({}))]),
+            1 => {
+                later.store(true, Ordering::SeqCst);
+                call(&[("hub_connect", json!({}))])
+            }
+            _ => say("done"),
+        })
+    });
+    let description = format!("http://{}/api.json", server.address());
+    let task = begin_with(&description, own, &model);
+    assert_eq!(task.send(TaskInput::message("go")).await.message, "done");
+    let asked = model.asked.lock().unwrap().clone();
+    assert_eq!(functions(&asked[0]), ["hub_mine", "hub_connect", "echo"]);
+    assert_eq!(
+        functions(&asked[2]),
+        ["hub_mine", "hub_zen", "hub_other", "echo"]
+    );
+    assert_eq!(results(&task)[0], "own");
 }
 
 /// A tool that cannot be used at all ends the task of a model that wants it, and of no other.
