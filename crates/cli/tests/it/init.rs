@@ -250,11 +250,9 @@ fn clients_of_mcp_reach_the_attack_where_they_read_their_configuration() {
         project.write("attacks/injected.yaml", support::documents::INJECTED);
         let agent = agent.replace("AGENT", &format!("{} --comply", subjects_support::agent()));
         install(&project, &format!("bin/{client}"), &agent);
-        let path = format!(
-            "{}:{}",
-            project.path("bin").display(),
-            std::env::var("PATH").unwrap()
-        );
+        #[expect(clippy::disallowed_methods, reason = "the stub needs python3")]
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", project.path("bin").display());
         let proofhouse = |arguments: &[&str]| {
             let mut command = project.command(arguments);
             command.env("PATH", &path).output().unwrap()
