@@ -195,6 +195,7 @@ impl GuardSession {
         card: &Value,
     ) -> Result<Option<String>, LockFileError> {
         if kind == CardKind::Public {
+            self.has_card = true;
             self.saw(a2a::CARD_EVENT, Some(Direction::Response), card.clone());
         }
         let decision = match self.setup.lock.clone() {
@@ -216,6 +217,28 @@ impl GuardSession {
                 kind.noun()
             )
         }))
+    }
+
+    /// Whether no card of the agent was compared yet, or looked for in vain.
+    pub(crate) fn takes_card(&self) -> bool {
+        !self.has_card
+    }
+
+    /// The card that the guard asked for itself.
+    pub(crate) fn first_card(&mut self, card: &Value) {
+        if let Err(error) = self.judge_card(CardKind::Public, card) {
+            let message = printable_line(&error.to_string());
+            self.tell(self.finding(FindingCode::PinFailed, GuardDecision::Block, message));
+            self.withheld_cards.insert(CardKind::Public);
+        }
+    }
+
+    /// The agent has no card where clients look for it.
+    pub(crate) fn no_card(&mut self) {
+        self.has_card = true;
+        let message =
+            "the card of this agent was not compared with the lock, because none was found";
+        self.tell(self.finding(FindingCode::UncomparedCall, GuardDecision::Log, message));
     }
 
     fn compare_card(

@@ -155,7 +155,7 @@ impl GuardSession {
         {
             return;
         }
-        if !self.listings.contains_key(&PinKind::Tool) {
+        if !self.listings.has(PinKind::Tool) && !self.open.lists(PinKind::Tool) {
             let message = "its definition was not compared with the lock in this session";
             let finding = self.finding(FindingCode::UncomparedCall, GuardDecision::Log, message);
             self.tell(finding.about(tool));

@@ -29,25 +29,100 @@ const MAX_ITEMS: usize = 10_000;
 /// How many bytes of texts are kept that may name tools that are listed later.
 const MAX_UNAPPROVED_BYTES: usize = 256 << 10;
 
+/// How many lists may be under way.
+const MAX_LISTINGS: usize = 16;
+
 /// What was listed of a kind so far, page by page.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct PinnedListing {
     items: Vec<Value>,
     has_changes: bool,
+    /// Names that do not pass.
+    withheld: BTreeSet<String>,
+    /// Whether its beginning is not known.
+    is_partial: bool,
 }
 
-impl GuardSession {
-    /// A list is asked for; without a cursor, from its start.
-    pub(super) fn begin_listing(&mut self, kind: PinKind, params: &Value) {
-        if params.get("cursor").is_none_or(Value::is_null) {
-            self.note_unfinished(kind);
-            self.listings.insert(kind, PinnedListing::default());
+/// A list whose next page is expected.
+#[derive(Debug)]
+struct ExpectedPage {
+    kind: PinKind,
+    /// What it is asked for with.
+    cursor: String,
+    /// How many clients may ask for it: over HTTP, several may share a session.
+    clients: usize,
+    listing: PinnedListing,
+}
+
+/// The lists that go on, from the oldest.
+#[derive(Debug, Default)]
+pub(super) struct ExpectedPages(Vec<ExpectedPage>);
+
+impl ExpectedPages {
+    /// What was listed before the page that a request asks for.
+    fn before(&mut self, kind: PinKind, params: &Value) -> PinnedListing {
+        let Some(cursor) = params.get("cursor").filter(|cursor| !cursor.is_null()) else {
+            return PinnedListing::default();
+        };
+        let cursor = cursor.to_string();
+        let at = (self.0.iter()).position(|page| page.kind == kind && page.cursor == cursor);
+        let Some(at) = at else {
+            return PinnedListing {
+                is_partial: true,
+                ..PinnedListing::default()
+            };
+        };
+        if self.0[at].clients > 1 {
+            self.0[at].clients -= 1;
+            return self.0[at].listing.clone();
+        }
+        self.0.remove(at).listing
+    }
+
+    /// A list goes on at a cursor.
+    fn expect(&mut self, kind: PinKind, cursor: &Value, listing: PinnedListing) {
+        let cursor = cursor.to_string();
+        let same = self.0.iter_mut().find(|page| {
+            let is_same = page.kind == kind && page.cursor == cursor;
+            is_same && page.listing.items == listing.items
+        });
+        if let Some(same) = same {
+            same.clients = (same.clients + 1).min(MAX_LISTINGS);
+            same.listing = listing;
+            return;
+        }
+        self.0
+            .retain(|page| page.kind != kind || page.cursor != cursor);
+        self.0.push(ExpectedPage {
+            kind,
+            cursor,
+            clients: 1,
+            listing,
+        });
+        if self.0.len() > MAX_LISTINGS {
+            self.0.remove(0);
         }
     }
 
+    /// How much was listed of a kind whose list goes on.
+    fn listed(&self, kind: PinKind) -> usize {
+        let pages = self.0.iter().filter(|page| page.kind == kind);
+        pages
+            .map(|page| page.listing.items.len())
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Whether a list of a kind goes on.
+    pub(super) fn has(&self, kind: PinKind) -> bool {
+        self.0.iter().any(|page| page.kind == kind)
+    }
+}
+
+impl GuardSession {
     /// A list that was begun and did not end is neither recorded nor complete. It is told once for each kind.
     pub(super) fn note_unfinished(&mut self, kind: PinKind) {
-        let listed = self.listings.get(&kind).map_or(0, |list| list.items.len());
+        let listed = self.listings.listed(kind);
         if listed == 0 || self.setup.lock.is_none() || !self.unfinished.insert(kind) {
             return;
         }
@@ -91,19 +166,19 @@ impl GuardSession {
             Ok(lock) => lock,
             Err(error) => return self.lock_failed(call, &error),
         };
-        let is_last = result.get("nextCursor").is_none_or(Value::is_null);
-        match self.compare(kind, items, lock.as_ref(), is_last) {
+        let next = result.get("nextCursor").filter(|next| !next.is_null());
+        let mut listing = self.listings.before(kind, &call.params);
+        match self.compare(kind, items, lock.as_ref(), (&mut listing, next.is_none())) {
             Ok(withheld) => {
-                if let (Some(file), Some(lock)) = (&file, &lock)
-                    && let Err(error) = self.keep(file, lock, kind, is_last)
+                if let Some(next) = next {
+                    self.listings.expect(kind, next, listing);
+                } else if let (Some(file), Some(lock), false) = (&file, &lock, listing.is_partial)
+                    && let Err(error) = self.keep(file, lock, kind, listing)
                 {
                     return self.lock_failed(call, &error);
                 }
-                if is_last {
-                    self.listings.remove(&kind);
-                    if kind == PinKind::Tool {
-                        self.lock_failure = None;
-                    }
+                if next.is_none() && kind == PinKind::Tool {
+                    self.lock_failure = None;
                 }
                 if withheld.is_empty() {
                     return OneMessage::Pass;
@@ -124,14 +199,14 @@ impl GuardSession {
         kind: PinKind,
         page: &[Value],
         lock: Option<&Lock>,
-        is_last: bool,
+        (listing, is_last): (&mut PinnedListing, bool),
     ) -> Result<BTreeSet<usize>, &'static str> {
         let (has_lock, none) = (lock.is_some(), Lock::default());
         let lock = lock.unwrap_or(&none);
         let server = self.setup.server.clone();
         let pinned = lock.servers.get(&server).and_then(|pins| pins.listed(kind));
         let policy = self.setup.policy.pins.clone();
-        let listing = self.listings.entry(kind).or_default();
+        let is_whole = is_last && !listing.is_partial;
         let before = listing.items.len();
         if before + page.len() > MAX_ITEMS {
             return Err("the server lists more definitions than can be judged");
@@ -199,7 +274,7 @@ impl GuardSession {
                 withheld_names.insert(found.name);
             }
         }
-        if let (true, Some(pinned)) = (is_last, pinned) {
+        if let (true, Some(pinned)) = (is_whole, pinned) {
             for name in pinned.keys().filter(|name| !seen.contains(*name)) {
                 if let Some(change) = changes_of_item(kind, name, pinned.get(name), None) {
                     told.push(self.pin_finding(&change, GuardDecision::Log));
@@ -218,19 +293,20 @@ impl GuardSession {
         let has_changes = told
             .iter()
             .any(|finding| finding.code != FindingCode::ShadowedName);
-        if let Some(listing) = self.listings.get_mut(&kind) {
-            listing.has_changes |= has_changes;
-        }
+        listing.has_changes |= has_changes;
+        listing.withheld.extend(withheld_names);
+        // What was withheld before may stand on a page that comes later.
         let names = self.withheld.entry(kind).or_default();
-        if before == 0 {
-            names.clear();
+        if is_whole {
+            names.clone_from(&listing.withheld);
+        } else {
+            names.extend(listing.withheld.iter().cloned());
         }
-        names.extend(withheld_names);
         for finding in told {
             self.tell(finding);
         }
         if kind == PinKind::Tool && has_lock {
-            if before == 0 {
+            if before == 0 && !listing.is_partial {
                 self.compared.clear();
             }
             self.note_compared(page, &withheld_items);
@@ -261,14 +337,8 @@ impl GuardSession {
         file: &LockFile,
         lock: &Lock,
         kind: PinKind,
-        is_last: bool,
+        listing: PinnedListing,
     ) -> Result<(), LockFileError> {
-        if !is_last {
-            return Ok(());
-        }
-        let Some(listing) = self.listings.remove(&kind) else {
-            return Ok(());
-        };
         let server = self.setup.server.clone();
         let origin = self.setup.origin.clone();
         let pins = lock.servers.get(&server);
@@ -278,7 +348,7 @@ impl GuardSession {
         let is_known = pins.is_some_and(|pins| pins.listed(kind).is_some());
         let offered = by_name(kind, &listing.items);
         if !is_known && self.setup.policy.pins.records_first_use {
-            let withheld = self.withheld.get(&kind).cloned().unwrap_or_default();
+            let withheld = &listing.withheld;
             let passed = listing.items.iter();
             let passed = passed.filter(|item| {
                 kind.name_of(item)

@@ -47,7 +47,7 @@ use crate::share::SharedFact;
 use crate::taint::TaintTracker;
 use asks::HeldAsk;
 use history::GuardHistory;
-use listings::PinnedListing;
+use listings::ExpectedPages;
 use mentions::ToolMentions;
 use open_calls::{OpenCalls, PendingCall};
 use tasks::TaskOrigins;
@@ -190,6 +190,8 @@ pub struct GuardSession {
     /// The cards of the agent that are not approved, as they were seen last.
     withheld_cards: BTreeSet<CardKind>,
     card_rewriter: Option<Box<CardRewriter>>,
+    /// Whether the card that everybody gets was compared, or looked for in vain.
+    has_card: bool,
     recorder: SharedRecorder,
     scan: Option<ScanSession<'static>>,
     taint: TaintTracker,
@@ -197,7 +199,7 @@ pub struct GuardSession {
     open: OpenCalls,
     /// The methods of requests of the server, by id.
     asked_by_server: HashMap<String, String>,
-    listings: BTreeMap<PinKind, PinnedListing>,
+    listings: ExpectedPages,
     /// Lists of which it was told that they did not end.
     unfinished: BTreeSet<PinKind>,
     withheld: BTreeMap<PinKind, BTreeSet<String>>,
@@ -261,12 +263,13 @@ impl GuardSession {
             protocol: GuardProtocol::default(),
             withheld_cards: BTreeSet::new(),
             card_rewriter: None,
+            has_card: false,
             recorder,
             scan,
             history: GuardHistory::default(),
             open: OpenCalls::default(),
             asked_by_server: HashMap::new(),
-            listings: BTreeMap::new(),
+            listings: ExpectedPages::default(),
             unfinished: BTreeSet::new(),
             withheld: BTreeMap::new(),
             approved,
@@ -669,9 +672,6 @@ impl GuardSession {
         let one = if call.method == McpMethod::ToolsCall.as_str() {
             self.judge_call(call, value)
         } else {
-            if let Some(kind) = PinKind::listed_by(&call.method) {
-                self.begin_listing(kind, &call.params);
-            }
             Ok((OneMessage::Pass, call))
         };
         match one {

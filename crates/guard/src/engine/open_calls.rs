@@ -8,6 +8,8 @@ use proofhouse_protocol::rpc;
 use proofhouse_wire::trace::Span;
 use serde_json::Value;
 
+use crate::pins::PinKind;
+
 /// How many may wait.
 const MAX_OPEN: usize = 10_000;
 
@@ -119,6 +121,12 @@ impl OpenCalls {
         if let Some(call) = self.open.get_mut(&(exchange, key(id))) {
             tail.clone_into(&mut call.tail);
         }
+    }
+
+    /// Whether a list of a kind is asked for.
+    pub(super) fn lists(&self, kind: PinKind) -> bool {
+        let mut calls = self.open.values();
+        calls.any(|call| PinKind::listed_by(&call.method) == Some(kind))
     }
 
     /// Whether there are any of one exchange.

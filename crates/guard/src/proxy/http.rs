@@ -310,6 +310,9 @@ impl HttpProxy {
             }
         };
         let mut headers = passed_on(&request.headers);
+        if self.agent.is_some() && exchange.with(|session| session.takes_card()) {
+            self.compare_card(&exchange, &headers).await;
+        }
         let body = if request.method == Method::POST {
             if self.agent.is_none()
                 && let Err(reply) = exchange.check_headers(&request.headers, &body)
@@ -654,6 +657,35 @@ impl HttpProxy {
             let _ = writer.write(SseEvent::data(text).encode()).await;
         }
         true
+    }
+
+    /// Looks at the card of an agent before the first message of a session: a client may know one from before, or want none. What
+    /// is found counts for the messages.
+    async fn compare_card(&self, exchange: &HttpExchange, headers: &HeaderMap) {
+        let mut headers = headers.clone();
+        headers.remove("content-type");
+        let mut at = self.upstream.clone();
+        at.set_query(None);
+        let below = format!("{}/", at.path().trim_end_matches('/'));
+        for path in [&*below, "/"] {
+            for name in [card::PATH, card::OLD_PATH] {
+                at.set_path(&format!("{path}{name}"));
+                let sent = self
+                    .client
+                    .send(Method::GET, at.as_str(), headers.clone(), Bytes::new())
+                    .await;
+                let Ok(response) = sent else { continue };
+                if !response.status.is_success() {
+                    continue;
+                }
+                let body = response.bytes().await.unwrap_or_default();
+                if let Ok(card) = serde_json::from_slice(&body) {
+                    exchange.with(|session| session.first_card(&card));
+                    return;
+                }
+            }
+        }
+        exchange.with(GuardSession::no_card);
     }
 
     /// The card of an agent: compared with the lock, and passed on with addresses of the guard.

@@ -383,3 +383,36 @@ fn members_of_agents_in_other_letters_do_not_pass() {
     assert!(!format!("{judged:?}").contains("POISON"), "{judged:?}");
     assert_ne!(judged, Passage::Pass);
 }
+
+#[tokio::test]
+async fn a_card_is_compared_before_the_first_message() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = directory.path().join("proofhouse.lock");
+    let text = "version: 1\nservers:\n  agent:\n    agentCard: {name: Other}\n";
+    std::fs::write(&lock, text).unwrap();
+    let cancel = CancellationToken::new();
+    let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let agent = Arc::new(Agent::default());
+    let bound = BoundServer::new(local).await.unwrap();
+    agent.address.set(bound.address()).unwrap();
+    let upstream = format!("http://{}/rpc", bound.address());
+    tokio::spawn(bound.serve(Arc::clone(&agent), WireLimits::default(), cancel.clone()));
+    let bound = BoundServer::new(local).await.unwrap();
+    let own = format!("http://{}/rpc", bound.address());
+    let client = Client::new(WireLimits::default()).unwrap();
+    let make = move || {
+        let Tried { session, .. } = Tried::new(Some(&lock));
+        Ok(session)
+    };
+    let make = Box::new(make);
+    let guard = HttpGuard::new(&upstream, bound.address(), client.clone(), None, make).unwrap();
+    tokio::spawn(bound.serve(Arc::new(guard), WireLimits::default(), cancel.clone()));
+    // The client never asks for the card.
+    let (message, _) = generations()[1];
+    let answer = send(&client, Method::POST, &own, &message(1, "hi").to_string()).await;
+    let answer: Value = serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+    assert_eq!(answer["error"]["code"], -32010, "{answer}");
+    let seen = agent.seen.lock().unwrap().concat();
+    assert_eq!(seen, "", "only the card was asked for");
+    cancel.cancel();
+}
