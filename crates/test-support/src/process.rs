@@ -80,8 +80,9 @@ fn end_older(program: &Path, limit: Duration, seen: &mut HashMap<String, Instant
         if first.elapsed() > limit {
             #[expect(clippy::print_stderr, reason = "no test would tell it otherwise")]
             {
-                let arguments = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-                let shown = String::from_utf8_lossy(&arguments).replace('\0', " ");
+                let words = std::fs::File::open(format!("/proc/{id}/cmdline"))
+                    .and_then(|file| std::io::read_to_string(file.take(4096)));
+                let shown = words.unwrap_or_default().replace('\0', " ");
                 eprintln!("HANGS, killed after {} s: {shown}", limit.as_secs());
             }
             let _ = Command::new("kill").args(["-KILL", &id]).status();
