@@ -46,7 +46,7 @@ pub(super) struct Granted {
 pub(super) enum CapabilityTarget {
     Tool(ToolTask),
     Agent(Arc<Agent>),
-    Remote(Remote),
+    Remote(Box<Remote>),
 }
 
 /// An agent elsewhere, and how far the conversation with it has come. Questions go one after the other.
@@ -381,7 +381,7 @@ async fn elsewhere(agent: &Arc<RemoteAgent>, cancel: &CancellationToken) -> Gran
         card,
         talk: tokio::sync::Mutex::default(),
     };
-    let target = CapabilityTarget::Remote(remote);
+    let target = CapabilityTarget::Remote(Box::new(remote));
     Granted::agent(
         format!("ask-{name}"),
         target,

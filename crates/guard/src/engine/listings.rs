@@ -173,7 +173,7 @@ impl GuardSession {
                 if let Some(next) = next {
                     self.listings.expect(kind, next, listing);
                 } else if let (Some(file), Some(lock), false) = (&file, &lock, listing.is_partial)
-                    && let Err(error) = self.keep(file, lock, kind, listing)
+                    && let Err(error) = self.keep(file, lock, kind, &listing)
                 {
                     return self.lock_failed(call, &error);
                 }
@@ -337,7 +337,7 @@ impl GuardSession {
         file: &LockFile,
         lock: &Lock,
         kind: PinKind,
-        listing: PinnedListing,
+        listing: &PinnedListing,
     ) -> Result<(), LockFileError> {
         let server = self.setup.server.clone();
         let origin = self.setup.origin.clone();
@@ -542,7 +542,7 @@ impl GuardSession {
             let name = kind.name_of(item).unwrap_or_default();
             if !self.is_approved(kind, name) {
                 let origin = format!("{}/{DEFINITION} {name}", self.setup.server);
-                self.note_unapproved(origin, Value::Array(texts_of_definition(item)));
+                self.note_unapproved(origin, &Value::Array(texts_of_definition(item)));
             }
         }
     }
@@ -553,22 +553,22 @@ impl GuardSession {
         let approved = approved.and_then(|pins| pins.instructions.as_deref());
         if approved != Some(now) {
             let origin = format!("{}/{DEFINITION} the instructions", self.setup.server);
-            self.note_unapproved(origin, json!([now]));
+            self.note_unapproved(origin, &json!([now]));
         }
     }
 
-    fn note_unapproved(&mut self, origin: String, texts: Value) {
-        self.mentions.read(&origin, &texts, None);
+    fn note_unapproved(&mut self, origin: String, texts: &Value) {
+        self.mentions.read(&origin, texts, None);
         // What is said again is known.
-        if self.unapproved_texts.get(&origin) == Some(&texts) {
+        if self.unapproved_texts.get(&origin) == Some(texts) {
             return;
         }
         let bytes = |texts: &Value| texts_below(texts).iter().map(String::len).sum::<usize>();
         let held: usize = self.unapproved_texts.values().map(bytes).sum();
-        if held + bytes(&texts) <= MAX_UNAPPROVED_BYTES && self.unapproved_texts.len() < MAX_ITEMS {
+        if held + bytes(texts) <= MAX_UNAPPROVED_BYTES && self.unapproved_texts.len() < MAX_ITEMS {
             self.unapproved_texts.insert(origin.clone(), texts.clone());
         }
-        self.follow_unapproved(origin, &texts);
+        self.follow_unapproved(origin, texts);
     }
 
     fn follow_unapproved(&mut self, origin: String, texts: &Value) {

@@ -87,7 +87,7 @@ impl<R: AsyncRead + Unpin> GuardLines<R> {
                 Ok(false) | Err(_) => return,
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Returns whether there was more.

@@ -405,7 +405,8 @@ async fn a_card_is_compared_before_the_first_message() {
         Ok(session)
     };
     let make = Box::new(make);
-    let guard = HttpGuard::new(&upstream, bound.address(), client.clone(), None, make).unwrap();
+    let guard =
+        HttpGuard::new(&upstream, bound.address(), client.clone(), None, make, None).unwrap();
     tokio::spawn(bound.serve(Arc::new(guard), WireLimits::default(), cancel.clone()));
     // The client never asks for the card.
     let (message, _) = generations()[1];
