@@ -129,7 +129,7 @@ codes! {
     DuplicateName = "duplicate_name" High,
     /// A call of a tool whose definition is withheld.
     WithheldCall = "withheld_call" High,
-    /// A call of a tool whose definition was not compared with the lock in this session.
+    /// A call of a tool whose definition was not compared with the lock in this session, or a message to an agent whose card was not found.
     UncomparedCall = "uncompared_call" Medium,
     /// A rule of the policy matched.
     RuleMatched = "rule_matched" Medium,

@@ -66,13 +66,20 @@ pub(super) struct Callable<'a> {
 
 impl Granted {
     /// A tool with what it has. If that cannot be found out now, calls find it out: nobody may need the tool.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when the tool is configured wrongly: no call would find out more.
     async fn tool(
         reference: &str,
         task: ToolTask,
         rules: Capability,
         cancel: &CancellationToken,
-    ) -> Self {
-        let listed = list_actions(&task, &rules, cancel).await;
+    ) -> Result<Self, ActionError> {
+        let listed = match list_actions(&task, &rules, cancel).await {
+            Err(error) if error.is_configuration() => return Err(error),
+            listed => listed,
+        };
         let is_listed = listed.is_ok();
         let actions = listed.unwrap_or_else(|error| {
             let tool = task.tool();
@@ -92,7 +99,7 @@ impl Granted {
             is_listed,
         };
         granted.has(actions);
-        granted
+        Ok(granted)
     }
 
     fn agent(reference: String, target: CapabilityTarget, rules: Capability, asked: &str) -> Self {
@@ -165,19 +172,23 @@ async fn list_actions(
 
 impl Capabilities {
     /// Finds out what there is. Descriptions and MCP servers are asked here, the first time.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a tool is configured wrongly.
     pub(super) async fn new(
         host: &Host,
         agent: &Agent,
         environment: &Environment,
         cancel: &CancellationToken,
-    ) -> Self {
+    ) -> Result<Self, ActionError> {
         let mut list = Vec::new();
         for (reference, grant) in &agent.capabilities {
             let rules = grant.capability.clone().unwrap_or_default();
             list.push(match host.inner.catalog.find(&agent.namespace, reference) {
                 Some(Referent::Tool(tool)) => {
                     let task = tool_task(host, &tool, environment);
-                    Granted::tool(reference, task, rules, cancel).await
+                    Granted::tool(reference, task, rules, cancel).await?
                 }
                 Some(Referent::Agent(other)) => {
                     let target = CapabilityTarget::Agent(Arc::clone(&other));
@@ -201,11 +212,11 @@ impl Capabilities {
                 helpers.push((tool, tool_task(host, &found, environment)));
             }
         }
-        Self {
+        Ok(Self {
             functions: functions(&list),
             list,
             helpers,
-        }
+        })
     }
 
     /// Asks again what a capability has, after calls of these functions: by now its backend may have told. Whether

@@ -23,6 +23,12 @@ impl Runner {
         if cancel.is_cancelled() {
             return Err(NoAnswer::Cancelled);
         }
+        let found = found.map_err(|error| {
+            NoAnswer::End(TaskEnd::new(
+                EndReason::UnrecoverableError,
+                error.to_string(),
+            ))
+        })?;
         for name in found.names() {
             self.context.know(name);
         }

@@ -593,7 +593,7 @@ fn half_a_message_of_a_server_that_dies_is_an_error_and_nothing_else() {
     let answer: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(
         (&answer["id"], &answer["error"]["code"]),
-        (&json!(7), &json!(-32000))
+        (&json!(7), &json!(-32010))
     );
     assert_eq!(ended.status.code(), Some(3));
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::answers::refusal;
 use super::open_calls::PendingCall;
 use super::results::{unjudged, with_id};
-use super::{GuardSession, OneMessage, listings, spans};
+use super::{CardRewriteError, GuardSession, OneMessage, listings, spans};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::{
     CardKind, LockFile, LockFileError, canonical_card, changes_of_card, hidden_text,
@@ -177,7 +177,7 @@ impl GuardSession {
                 answer["result"] = card;
                 OneMessage::Replace(answer)
             }
-            Err(problem) => {
+            Err(CardRewriteError(problem)) => {
                 self.refused(&problem);
                 OneMessage::Answer(refusal(call, &problem))
             }

@@ -180,8 +180,13 @@ enum OneMessage {
     Actions(Vec<GuardAction>),
 }
 
-/// Writes a card for clients of the guard, or says why it cannot.
-pub(crate) type CardRewriter = dyn Fn(Value) -> Result<Value, String> + Send;
+/// Why a card cannot be written for clients of the guard.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct CardRewriteError(pub(crate) String);
+
+/// Writes a card for clients of the guard.
+pub(crate) type CardRewriter = dyn Fn(Value) -> Result<Value, CardRewriteError> + Send;
 
 /// One session.
 pub struct GuardSession {

@@ -23,7 +23,8 @@ use super::asker::PersonAsker;
 use super::events::{RawEvent, RawEvents};
 use super::sign_in::{SignIn, whole};
 use crate::engine::{
-    BLOCKED, GuardAction, GuardProtocol, GuardSession, MessageFrom, Passage, TextPassage,
+    BLOCKED, CardRewriteError, GuardAction, GuardProtocol, GuardSession, MessageFrom, Passage,
+    TextPassage,
 };
 use crate::pins::{CardKind, LockFileError};
 use crate::share::SessionGroup;
@@ -347,7 +348,9 @@ impl HttpProxy {
             Some(agent) => {
                 let agent = Arc::clone(agent);
                 session.with_card_rewriter(Box::new(move |card| {
-                    agent.rewrite(card).map_err(|problem| problem.to_string())
+                    agent
+                        .rewrite(card)
+                        .map_err(|problem| CardRewriteError(problem.to_string()))
                 }))
             }
             None => session,

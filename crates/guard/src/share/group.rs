@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::engine::GuardSession;
 
-type SharedSession = Arc<Mutex<GuardSession>>;
+type MemberSession = Arc<Mutex<GuardSession>>;
 
 /// Sessions that know what each other learned. It keeps none of them alive.
 ///
@@ -14,7 +14,7 @@ pub struct SessionGroup(Arc<Mutex<Vec<Weak<Mutex<GuardSession>>>>>);
 
 impl SessionGroup {
     /// A session takes part from now on, and knows what the others know.
-    pub fn join(&self, session: &SharedSession) {
+    pub fn join(&self, session: &MemberSession) {
         let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         members.retain(|member| member.strong_count() > 0);
         // Each knows what all know, so one is enough.
@@ -28,7 +28,7 @@ impl SessionGroup {
     }
 
     /// Tells the others what a session learned since this was called last. They know it when this returns.
-    pub fn tell(&self, session: &SharedSession) {
+    pub fn tell(&self, session: &MemberSession) {
         let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let facts = with(session, GuardSession::take_facts);
         if facts.is_empty() {
@@ -41,6 +41,6 @@ impl SessionGroup {
     }
 }
 
-fn with<T>(session: &SharedSession, work: impl FnOnce(&mut GuardSession) -> T) -> T {
+fn with<T>(session: &MemberSession, work: impl FnOnce(&mut GuardSession) -> T) -> T {
     work(&mut session.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::{Action, ActionKind, Condition, Document, Extensions, Phase};
 
 /// Values and where they stand.
-type Found<'d> = Vec<(DocPath<'d>, &'d Value)>;
+type PlacedValues<'d> = Vec<(DocPath<'d>, &'d Value)>;
 
 impl Document {
     /// Every value of the document that may hold anything: state, parameters, what conditions compare with, `x-` fields.
-    pub(crate) fn values(&self) -> Found<'_> {
+    pub(crate) fn values(&self) -> PlacedValues<'_> {
         let mut found = Vec::new();
         let mut attack = DocPath::default();
         attack.push(PathSegment::Key("attack"));
@@ -47,12 +47,20 @@ impl Document {
     }
 }
 
-fn extensions_of<'d>(found: &mut Found<'d>, owner: &DocPath<'d>, extensions: &'d Extensions) {
+fn extensions_of<'d>(
+    found: &mut PlacedValues<'d>,
+    owner: &DocPath<'d>,
+    extensions: &'d Extensions,
+) {
     let values = extensions.iter();
     found.extend(values.map(|(key, value)| (owner.key(key), value)));
 }
 
-fn condition_values<'d>(found: &mut Found<'d>, path: &DocPath<'d>, condition: &'d Condition) {
+fn condition_values<'d>(
+    found: &mut PlacedValues<'d>,
+    path: &DocPath<'d>,
+    condition: &'d Condition,
+) {
     match condition {
         Condition::Equals(value) => found.push((path.clone(), value)),
         Condition::Operators(operators) => {
@@ -62,7 +70,7 @@ fn condition_values<'d>(found: &mut Found<'d>, path: &DocPath<'d>, condition: &'
     }
 }
 
-fn phases_of<'d>(found: &mut Found<'d>, owner: &DocPath<'d>, phases: &'d [Phase]) {
+fn phases_of<'d>(found: &mut PlacedValues<'d>, owner: &DocPath<'d>, phases: &'d [Phase]) {
     for (index, phase) in phases.iter().enumerate() {
         let path = owner.key("phases").index(index);
         if let Some(state) = &phase.state {
@@ -81,7 +89,7 @@ fn phases_of<'d>(found: &mut Found<'d>, owner: &DocPath<'d>, phases: &'d [Phase]
     }
 }
 
-fn action_values<'d>(found: &mut Found<'d>, path: &DocPath<'d>, action: &'d Action) {
+fn action_values<'d>(found: &mut PlacedValues<'d>, path: &DocPath<'d>, action: &'d Action) {
     for kind in &action.kinds {
         match kind {
             ActionKind::Send { params, .. } => {

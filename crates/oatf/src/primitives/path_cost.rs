@@ -24,7 +24,7 @@ pub(super) fn visits(path: &str, message: ValueShape) -> f64 {
 }
 
 /// What the segments of a path that were read so far lead to.
-struct Reach {
+struct NodeEstimate {
     /// At most how many nodes, each counted once.
     nodes: f64,
     /// At most how often the same one.
@@ -66,7 +66,7 @@ impl PathReader<'_> {
         } else {
             (self.depth, 1.0)
         };
-        let mut reach = Reach {
+        let mut reach = NodeEstimate {
             nodes: 1.0,
             repeats: 1.0,
             is_single: true,
@@ -111,7 +111,7 @@ impl PathReader<'_> {
         }
     }
 
-    fn selects(&self, reach: &mut Reach, selected: &Selected) -> f64 {
+    fn selects(&self, reach: &mut NodeEstimate, selected: &Selected) -> f64 {
         let is_same = |one: &(usize, usize), other: &(usize, usize)| {
             self.bytes[one.0..one.1] == self.bytes[other.0..other.1]
         };
