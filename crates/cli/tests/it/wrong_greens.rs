@@ -470,7 +470,7 @@ fn over_a2a_only_the_answer_to_the_payload_counts() {
         ("error", ("inconclusive", "no_answer")),
         ("empty", ("inconclusive", "no_answer")),
         ("done", ("inconclusive", "no_answer")),
-        ("cancels", ("inconclusive", "no_answer")),
+        ("cancels", ("inconclusive", "subject_failed")),
     ] {
         let command = format!("python3 {} {{port}} {how}", bench.path("peer.py").display());
         let ran = support::run(&[
@@ -504,10 +504,6 @@ def raw(body):
 fn what_was_lost_may_have_been_the_evidence() {
     let call = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"weather","arguments":{"city":"Oslo"}}}"#;
     for (what, body) in [
-        (
-            "a batch, which this revision does not have",
-            format!("b'[{call}]'"),
-        ),
         ("half a message", format!("b'{}'", &call[..call.len() - 20])),
         ("no text", "bytes(range(128, 256))".to_owned()),
     ] {
@@ -520,6 +516,19 @@ fn what_was_lost_may_have_been_the_evidence() {
         );
         assert_eq!(exit, Some(2), "{what}");
     }
+}
+
+/// A batch in a revision without batches is refused, and whoever sent it gave way all the same.
+#[test]
+fn a_batch_that_is_refused_is_judged() {
+    let call = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"weather","arguments":{"city":"Oslo","note":"KEY-1"}}}"#;
+    let then = format!("{RAW}\nraw(b'[{call}]')\n{ANSWERS}");
+    let (exit, run) = bench(RESULT, &agent(&then, ANSWERS)).attack("x", &[]);
+    assert_eq!(
+        (outcome(&run), exit),
+        (("exploited", ""), Some(1)),
+        "{run:#}"
+    );
 }
 
 #[test]
