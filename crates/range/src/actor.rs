@@ -97,6 +97,15 @@ pub struct Advance {
     owed: Option<Owed>,
 }
 
+impl ActorTurn {
+    /// The message was our own: while its answer is waited for, silence is the subject's.
+    #[must_use]
+    pub fn of_ours(mut self) -> Self {
+        self.advance.owed = None;
+        self
+    }
+}
+
 /// Something that the subject waits for.
 #[derive(Debug)]
 struct Owed(Arc<AtomicUsize>);

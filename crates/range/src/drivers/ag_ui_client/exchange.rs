@@ -129,7 +129,8 @@ impl AgUiAgent {
         let turn = if round == 0 {
             Some(
                 self.context
-                    .received(INPUT, Direction::Request, input, None),
+                    .received(INPUT, Direction::Request, input, None)
+                    .of_ours(),
             )
         } else {
             self.context
