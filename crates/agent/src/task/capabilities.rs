@@ -9,7 +9,7 @@ use proofhouse_manifest::{
     StepAction, Tool, ToolAction,
 };
 use proofhouse_tools::functions::{Function, Functions, ToolReference};
-use proofhouse_tools::runtime::{ActionError, ActionResult, Environment, ToolTask};
+use proofhouse_tools::runtime::{ActionError, ActionFailure, ActionResult, Environment, ToolTask};
 use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,7 @@ impl Granted {
     ///
     /// # Errors
     ///
-    /// Returns an error when the tool is configured wrongly: no call would find out more.
+    /// Returns an error when the program of its server is not there: whoever wrote its name wants to know now.
     async fn tool(
         reference: &str,
         task: ToolTask,
@@ -77,7 +77,7 @@ impl Granted {
         cancel: &CancellationToken,
     ) -> Result<Self, ActionError> {
         let listed = match list_actions(&task, &rules, cancel).await {
-            Err(error) if error.is_configuration() => return Err(error),
+            Err(error) if error.failure == ActionFailure::Command => return Err(error),
             listed => listed,
         };
         let is_listed = listed.is_ok();
@@ -175,7 +175,7 @@ impl Capabilities {
     ///
     /// # Errors
     ///
-    /// Returns an error when a tool is configured wrongly.
+    /// Returns an error when the program of a server is not there.
     pub(super) async fn new(
         host: &Host,
         agent: &Agent,

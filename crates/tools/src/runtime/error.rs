@@ -329,19 +329,6 @@ impl ActionError {
         }
     }
 
-    /// Whether what is configured is wrong, so that no call can succeed before somebody changes it.
-    #[must_use]
-    pub fn is_configuration(&self) -> bool {
-        matches!(
-            self.failure,
-            ActionFailure::Manifest
-                | ActionFailure::Setting
-                | ActionFailure::NoRuntime
-                | ActionFailure::EgressDenied
-                | ActionFailure::Command
-        )
-    }
-
     /// What the model is told.
     ///
     /// ```
