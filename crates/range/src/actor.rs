@@ -99,7 +99,6 @@ pub struct Advance {
 
 impl ActorTurn {
     /// The message was our own: while its answer is waited for, silence is the subject's.
-    #[must_use]
     pub fn of_ours(mut self) -> Self {
         self.advance.owed = None;
         self
