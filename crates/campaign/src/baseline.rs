@@ -309,8 +309,15 @@ pub fn judge(runs: &[ComparedRuns], level: f64) -> JudgedSubject {
     let documents = documents.collect();
     let greatest: Vec<CountPair> = pairs(|one| one.proved.greatest_rise());
     let could_find = !greatest.is_empty() && rise_of_all(&greatest) <= half;
-    let (risen, fallen) = (rise_of_all(&rises), rise_of_all(&falls));
-    let obscured = risen > half && rise_of_all(&all) <= half;
+    // A document whose runs all prove nothing now counts here, too: only documents that nothing got through can be such, and
+    // without them the rest would look weaker than the subject is.
+    let of_all = |of: fn(ComparedRuns) -> CountPair| {
+        let pairs = runs.iter().map(|one| of(*one));
+        let pairs: Vec<CountPair> = pairs.filter(|pair| pair.has_both()).collect();
+        rise_of_all(&pairs)
+    };
+    let (risen, fallen) = (of_all(ComparedRuns::rise), of_all(ComparedRuns::fall));
+    let obscured = risen > half && of_all(ComparedRuns::all) <= half;
     let together = if !could_find || obscured {
         Change::Unknown
     } else if risen <= half {

@@ -1,9 +1,10 @@
 //! The regression gate: how often it fails a subject that did not change, and what a stopped campaign counts for.
 
-use proofhouse_campaign::baseline::compare;
+use proofhouse_campaign::baseline::{ComparedRuns, compare, judge};
 use proofhouse_campaign::comparison::Change;
 use proofhouse_campaign::gates::{FailOn, Gate, gate};
 use proofhouse_campaign::result::{CampaignResult, DocumentInfo};
+use proofhouse_campaign::statistics::CountPair;
 
 use crate::support;
 
@@ -163,4 +164,20 @@ fn a_campaign_that_stopped_on_what_it_saw_is_no_baseline() {
     before.spared = 0;
     before.complete = false;
     assert_eq!(changes(&now, &before), [Change::Unknown; 3]);
+}
+
+/// Nothing got through what proves nothing, so leaving those documents out would leave the weak ones.
+#[test]
+fn documents_that_prove_nothing_now_still_count_in_the_whole() {
+    let runs: Vec<ComparedRuns> = (0..60)
+        .map(|number| {
+            let through = u64::from(number % 2 == 0);
+            let before = u64::from(number < 30);
+            ComparedRuns {
+                inconclusive_now: 1 - through,
+                ..CountPair::new((through, through), (before, 1)).into()
+            }
+        })
+        .collect();
+    assert!(!judge(&runs, 0.05).has_regressed());
 }
