@@ -286,6 +286,30 @@ fn packages_for_a_release_have_limits() {
     }
 }
 
+/// `dist` inherits the levels of `release` crate by crate, so it has to name every crate that `release` names: one that it forgets
+/// would have the level of a quick build in every package.
+#[test]
+fn what_packages_carry_is_optimized() {
+    let manifest = text(&root().join("Cargo.toml"));
+    let levels = |profile: &str| {
+        let heading = format!("[profile.{profile}.package]\n");
+        let table = manifest.split(&heading).nth(1).expect("the table").lines();
+        table
+            .take_while(|line| !line.starts_with('['))
+            .filter_map(|line| line.split_once(".opt-level = "))
+            .map(|(name, level)| (name.to_owned(), level.trim().to_owned()))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (release, dist) = (levels("release"), levels("dist"));
+    assert!(!release.is_empty() && !dist.is_empty());
+    for name in release.keys() {
+        assert!(dist.contains_key(name), "dist says no level for {name}");
+    }
+    for (name, level) in &dist {
+        assert!(["3", "\"s\""].contains(&level.as_str()), "{name}: {level}");
+    }
+}
+
 /// npm gets the token for its registry, wherever that is; nothing is published unless the switch of a registry is on.
 #[test]
 #[cfg(unix)]
