@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proofhouse_source::{is_invisible, printable_line};
+use proofhouse_source::{is_invisible, is_variation_selector, printable_line};
 use serde_json::Value;
 
 use super::{Lock, PinKind, is_mixed, skeleton};
@@ -153,12 +153,19 @@ fn hidden_character(text: &str) -> Option<char> {
     let mut before = ' ';
     for c in text.chars() {
         let is_control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-        if is_control || (is_invisible(c) && !joins(before, c)) {
+        if is_control || (is_invisible(c) && !joins(before, c) && !selects(before, c)) {
             return Some(c);
         }
         before = c;
     }
     None
+}
+
+/// Whether a variation selector has work to do: after a sign that has several forms. One after a letter of ASCII, or after
+/// another one, changes nothing that is shown, and could carry a text.
+fn selects(before: char, c: char) -> bool {
+    let has_forms = !before.is_ascii() || before.is_ascii_digit() || matches!(before, '#' | '*');
+    is_variation_selector(c) && has_forms && !is_invisible(before)
 }
 
 /// Whether a joiner has work to do: between parts of an emoji, or in scripts that are written with it.
