@@ -8,11 +8,37 @@ use serde_json::Value;
 use super::{Lock, PinKind, is_mixed, skeleton};
 use crate::finding::FindingCode;
 
+/// What makes a definition suspicious.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suspicion {
+    /// It holds characters that nobody sees.
+    HiddenText,
+    /// Its name looks like another one.
+    LookalikeName,
+    /// A definition of another server has its name.
+    ShadowedName,
+    /// Its name is listed twice.
+    DuplicateName,
+}
+
+impl Suspicion {
+    /// How findings call it.
+    #[must_use]
+    pub const fn code(self) -> FindingCode {
+        match self {
+            Self::HiddenText => FindingCode::HiddenText,
+            Self::LookalikeName => FindingCode::LookalikeName,
+            Self::ShadowedName => FindingCode::ShadowedName,
+            Self::DuplicateName => FindingCode::DuplicateName,
+        }
+    }
+}
+
 /// Something suspicious about a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// What.
-    pub code: FindingCode,
+    pub kind: Suspicion,
     /// The definition.
     pub name: String,
     /// Where in it.
@@ -29,9 +55,9 @@ pub fn inspect(kind: PinKind, server: &str, items: &[Value], lock: &Lock) -> Vec
     for (index, item) in items.iter().enumerate() {
         let unnamed = format!("#{}", index + 1);
         let name = kind.name_of(item).unwrap_or(&unnamed);
-        let mut add = |code, path: Option<String>, message: String| {
+        let mut add = |suspicion, path: Option<String>, message: String| {
             found.push(Inspection {
-                code,
+                kind: suspicion,
                 name: name.to_owned(),
                 path,
                 message,
@@ -44,7 +70,7 @@ pub fn inspect(kind: PinKind, server: &str, items: &[Value], lock: &Lock) -> Vec
                 printable_line(name),
                 u32::from(c)
             );
-            add(FindingCode::HiddenText, Some(path), message);
+            add(Suspicion::HiddenText, Some(path), message);
         }
         // Templates of resources are addresses; they resemble each other by nature.
         let is_called = match kind {
@@ -58,25 +84,25 @@ pub fn inspect(kind: PinKind, server: &str, items: &[Value], lock: &Lock) -> Vec
         if is_mixed(name) {
             let message =
                 format!("the name `{shown}` mixes Latin letters with others that look like them");
-            add(FindingCode::LookalikeName, None, message);
+            add(Suspicion::LookalikeName, None, message);
         }
         match looks.insert(skeleton(name), name.to_owned()) {
             Some(other) if other == name => {
                 let message = format!("`{shown}` is listed twice");
-                add(FindingCode::DuplicateName, None, message);
+                add(Suspicion::DuplicateName, None, message);
             }
             Some(other) => {
                 let other = printable_line(&other);
                 let message = format!("`{shown}` looks like `{other}` of the same server");
-                add(FindingCode::LookalikeName, None, message);
+                add(Suspicion::LookalikeName, None, message);
             }
             None => {}
         }
         if let Some((other_server, other)) = resembling(kind, server, name, lock) {
-            let (code, verb) = if other == name {
-                (FindingCode::ShadowedName, "is also a")
+            let (suspicion, verb) = if other == name {
+                (Suspicion::ShadowedName, "is also a")
             } else {
-                (FindingCode::LookalikeName, "looks like a")
+                (Suspicion::LookalikeName, "looks like a")
             };
             let message = format!(
                 "`{shown}` {verb} {} of the server `{}`{}",
@@ -88,7 +114,7 @@ pub fn inspect(kind: PinKind, server: &str, items: &[Value], lock: &Lock) -> Vec
                     format!(", `{}`", printable_line(other))
                 }
             );
-            add(code, None, message);
+            add(suspicion, None, message);
         }
     }
     found
