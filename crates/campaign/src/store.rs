@@ -79,7 +79,9 @@ pub fn load_baseline(path: &Path) -> Result<CampaignResult, BaselineError> {
     }
     load(path).map_err(|error| match error {
         ResultStoreError::Corrupt { .. } => BaselineError::NotAResult(error),
-        _ => BaselineError::Unreadable(error),
+        ResultStoreError::Io { .. }
+        | ResultStoreError::TooLarge { .. }
+        | ResultStoreError::Version { .. } => BaselineError::Unreadable(error),
     })
 }
 

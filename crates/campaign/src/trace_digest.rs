@@ -1,10 +1,10 @@
 //! The digest of a recording: made while it is written, and checked when it is replayed, so that one that was changed
 //! since is not taken for what happened.
 
-use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
+use data_encoding::HEXLOWER;
 use proofhouse_wire::sync::lock;
 use ring::digest::{Context, SHA256};
 
@@ -38,12 +38,7 @@ impl TraceDigest {
     /// The SHA-256 of all bytes so far, as letters and digits.
     pub(crate) fn hex(&self) -> String {
         let digest = lock(&self.0).clone().finish();
-        let mut text = String::with_capacity(64);
-        for byte in digest.as_ref() {
-            // Writing to a text cannot fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        text
+        HEXLOWER.encode(digest.as_ref())
     }
 }
 

@@ -275,7 +275,7 @@ impl SubjectOptions {
                 replace(&mut model.base_url, &self.base_url);
                 replace(&mut model.instructions, &self.system_prompt);
             }
-            _ => {}
+            SubjectKind::Simulation(_) | SubjectKind::Command(_) | SubjectKind::Endpoint(_) => {}
         }
         spec
     }
@@ -343,7 +343,7 @@ impl SubjectOptions {
                     .iter()
                     .map(|word| from_everywhere(word, Path::new("")))
                     .collect(),
-                _ => words,
+                Directory::CopyOf(_) | Directory::Fixed(_) => words,
             },
             directory,
             environment: variables

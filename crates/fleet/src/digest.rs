@@ -1,18 +1,12 @@
 //! Names of texts by what is in them.
 
-use std::fmt::Write;
-
+use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 
 /// The SHA-256 of bytes, as 64 letters and digits.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in digest(&SHA256, bytes).as_ref() {
-        // Writing to a text cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    HEXLOWER.encode(digest(&SHA256, bytes).as_ref())
 }
 
 /// Whether a text can be such a name.

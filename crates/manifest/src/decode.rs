@@ -22,10 +22,17 @@ impl<'s> FormatReader<'s> for ManifestDecoder<'s> {
         mismatch: "TM-003",
         unknown_key: "TM-004",
         empty: "TM-018",
+        refused: "TM-008",
+        shows_values: true,
     };
 
     fn walk(&mut self) -> &mut DocumentWalk<'s> {
         &mut self.walk
+    }
+
+    fn outside(&mut self, wanted: &str) {
+        let message = format!("{} must be {wanted}", self.place());
+        self.walk.error(Self::WORDING.mismatch, message, None);
     }
 
     fn empty(&mut self, key: &'static str, _is_required: bool) {

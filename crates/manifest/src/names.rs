@@ -33,12 +33,18 @@ impl ReferenceSite {
                 root,
                 Root::Parameters | Root::Context | Root::Runtime | Root::Agent
             ),
-            _ => match root {
+            Self::Execute | Self::Session | Self::Subscribe | Self::Unsubscribe => match root {
                 Root::Session => self == Self::Session,
                 Root::Subscription => matches!(self, Self::Subscribe | Self::Unsubscribe),
                 Root::Subscribe => self == Self::Unsubscribe,
                 Root::Event => false,
-                _ => true,
+                Root::Parameters
+                | Root::Settings
+                | Root::Runtime
+                | Root::Agent
+                | Root::Context
+                | Root::Mount
+                | Root::Auth => true,
             },
         }
     }

@@ -21,19 +21,7 @@ impl<'s> ManifestDecoder<'s> {
         let name = fields.read("name", Self::name);
         let description = fields.text("description");
         let synchronous = fields.flag("synchronous").unwrap_or(false);
-        let is_never_evicted = fields.read("idle_eviction", |decoder, node| {
-            let word = decoder.text(node)?;
-            if !fields::IDLE_EVICTION.contains(&word.as_str()) {
-                let shown: String = word.chars().take(40).collect();
-                let help = format!("use one of: {}", fields::IDLE_EVICTION.join(", "));
-                decoder.error(
-                    "TM-008",
-                    format!("`{shown}` cannot be used here"),
-                    Some(help),
-                );
-            }
-            Some(word == "never")
-        });
+        let is_never_evicted = fields.word("idle_eviction").map(|word| word == "never");
         let settings = fields.read("settings", Self::parameters);
         let parameters = fields
             .read("parameters", Self::parameters)

@@ -104,7 +104,13 @@ impl AuthorizationError {
                 reached: match other {
                     ClientError::Connect { .. } => EndpointReached::Never,
                     ClientError::TooSlow => EndpointReached::TooSlowly,
-                    _ => EndpointReached::InPart,
+                    ClientError::Setup(_)
+                    | ClientError::Url { .. }
+                    | ClientError::Denied(_)
+                    | ClientError::Broken(_)
+                    | ClientError::TooLarge { .. }
+                    | ClientError::EventTooLarge(_)
+                    | ClientError::TooManyEvents { .. } => EndpointReached::InPart,
                 },
             },
         }

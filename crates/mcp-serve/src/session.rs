@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use data_encoding::HEXLOWER;
 use proofhouse_protocol::mcp::McpLogLevel;
 use proofhouse_protocol::rpc;
 use proofhouse_wire::CancellationToken;
@@ -243,7 +244,7 @@ impl McpSessions {
 
 /// An id that nobody can guess: it is what lets a client into its session.
 pub(super) fn unguessable() -> Option<String> {
-    let mut bytes = [0; 16];
+    let mut bytes = [0_u8; 16];
     SystemRandom::new().fill(&mut bytes).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(HEXLOWER.encode(&bytes))
 }

@@ -86,7 +86,7 @@ fn combine(
     let result = match (attack.correlation_logic(), summary.matched) {
         (_, 0) => AttackResult::NotExploited,
         (CorrelationLogic::All, matched) if matched < total => AttackResult::Partial,
-        _ => AttackResult::Exploited,
+        (CorrelationLogic::All | CorrelationLogic::Any, _) => AttackResult::Exploited,
     };
     (result, None)
 }

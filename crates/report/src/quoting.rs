@@ -1,6 +1,6 @@
 //! Texts from outside between our own words: JSON and quotes in which everything is seen.
 
-use proofhouse_source::is_invisible;
+use crate::text::is_hidden;
 
 /// JSON with characters that are not visible as escapes, which means the same. They can only stand in
 /// texts, but for the line feeds between lines.
@@ -8,7 +8,7 @@ use proofhouse_source::is_invisible;
 pub fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
-        if c != '\n' && (c.is_control() || is_invisible(c)) {
+        if c != '\n' && is_hidden(c) {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
                 escaped.push_str(&format!("\\u{unit:04x}"));
@@ -27,7 +27,7 @@ pub fn quoted(text: &str, width: usize) -> String {
     let mut shown = String::from("\"");
     let mut used = 2;
     for c in text.chars() {
-        let c = if is_invisible(c) || c.is_control() {
+        let c = if is_hidden(c) {
             c.escape_default().to_string()
         } else {
             c.to_string()
@@ -59,11 +59,7 @@ mod tests {
         assert!(
             escaped.contains(r"a\u009b\u007f\u202e\u200b\ufeff\udb40\udc41\u061cé😀\n\t\u001b")
         );
-        assert!(
-            !escaped
-                .chars()
-                .any(|c| is_invisible(c) || (c.is_control() && c != '\n'))
-        );
+        assert!(!escaped.chars().any(|c| c != '\n' && is_hidden(c)));
     }
 
     #[test]
@@ -72,6 +68,7 @@ mod tests {
             ("plain é", 20, "\"plain é\""),
             ("a\nb\x1b[2J\u{202e}", 40, r#""a\nb\u{1b}[2J\u{202e}""#),
             ("abcdefgh", 6, "\"abcd…\""),
+            ("a\u{fe0f}", 20, r#""a\u{fe0f}""#),
             ("abcd", 6, "\"abcd\""),
             ("", 6, "\"\""),
         ] {

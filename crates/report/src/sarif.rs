@@ -135,7 +135,9 @@ fn result(view: &ReportView<'_>, cell: &MatrixCell<'_>, finding: Option<&Finding
     let summary = cell.summary;
     let level = match summary.outcome {
         Some(RunOutcome::Exploited) => "error",
-        _ => "warning",
+        Some(RunOutcome::Partial | RunOutcome::Resisted | RunOutcome::Inconclusive) | None => {
+            "warning"
+        }
     };
     let mut text = format!(
         "{} {} in {} runs (95% interval {})",

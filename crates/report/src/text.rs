@@ -5,27 +5,11 @@ use jiff::Timestamp;
 use unicode_width::UnicodeWidthChar;
 
 use proofhouse_campaign::statistics::Rate;
+use proofhouse_source::{is_invisible, tag_letter};
 
-/// Whether a character shows nothing, or changes the order in which others are shown.
+/// Whether a character shows nothing, or does something to what is shown.
 pub(crate) fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{fe00}'..='\u{fe0f}'
-                | '\u{feff}'
-                // Not characters at all; XML forbids some of them.
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{fffe}'
-                | '\u{ffff}'
-                // Tags and variation selectors, in which whole texts can be hidden.
-                | '\u{e0000}'..='\u{e01ef}'
-        )
+    c.is_control() || is_invisible(c)
 }
 
 /// A character that cannot be seen, by its number.
@@ -206,12 +190,7 @@ pub(crate) fn words(name: &str) -> String {
 
 /// What a text says in tag characters, which nobody sees and models read; `None` when it has none.
 pub(crate) fn hidden_text(text: &str) -> Option<String> {
-    let letters = text.chars().filter_map(|c| {
-        let ascii = u32::from(c).checked_sub(0xe0000)?;
-        let letter = char::from(u8::try_from(ascii).ok()?);
-        (letter.is_ascii_graphic() || letter == ' ').then_some(letter)
-    });
-    let hidden: String = letters.collect();
+    let hidden: String = text.chars().filter_map(tag_letter).collect();
     (!hidden.is_empty()).then_some(hidden)
 }
 
@@ -253,6 +232,7 @@ mod tests {
     fn hidden_characters_are_seen() {
         assert_eq!(line("a\x1b[31m\n\u{202e}b"), "a<U+001B>[31m <U+202E>b");
         assert_eq!(visible("a\n\tb\r\u{200b}"), "a\n\tb<U+000D><U+200B>");
+        assert_eq!(line("a\u{fe0f}\u{e0fff}"), "a<U+FE0F><U+E0FFF>");
     }
 
     #[test]

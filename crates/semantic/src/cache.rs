@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use proofhouse_wire::sync::lock;
+
 /// What stands for a key: 128 bits under a secret of this cache, so that no text can be made to
 /// pass for another, and large texts are not kept.
 type Fingerprint = (u64, u64);
@@ -94,7 +96,7 @@ impl<V: Clone> ScoreCache<V> {
 impl<V> ScoreCache<V> {
     /// A panic elsewhere leaves the state whole: it is only changed by a few lines that do not panic.
     fn lock(&self) -> MutexGuard<'_, CachedScores<V>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

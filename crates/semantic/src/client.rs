@@ -1,7 +1,7 @@
 //! Asks the endpoint over HTTP: bounded in time, size and number, and careful with the key.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
 use proofhouse_wire::client::{Client as HttpClient, ClientError, Roots, StreamedResponse};
 use proofhouse_wire::gate::{GateFuture, RequestGate};
 use proofhouse_wire::retry::{Jitter, RetryAfter, RetryCause, RetryOn, RetryPolicy};
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Blocking, Bytes, HeaderMap, HeaderValue, Method, WireLimits};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -318,7 +319,7 @@ impl ModelClient {
     }
 
     fn trouble(&self) -> MutexGuard<'_, Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.trouble)
     }
 }
 
@@ -330,6 +331,11 @@ fn is_trouble(failure: &SemanticFailure) -> bool {
         SemanticFailure::Status { status, .. } => {
             matches!(status, 300..=399 | 401 | 403 | 404 | 429 | 500..)
         }
-        _ => false,
+        SemanticFailure::TextTooLong { .. }
+        | SemanticFailure::RequestsSpent { .. }
+        | SemanticFailure::GivenUp { .. }
+        | SemanticFailure::AnswerTooLarge { .. }
+        | SemanticFailure::BadAnswer { .. }
+        | SemanticFailure::Calibration { .. } => false,
     }
 }

@@ -72,6 +72,12 @@ fn kind(failure: &SemanticFailure) -> GenerationErrorKind {
     match failure {
         SemanticFailure::Timeout { .. } => GenerationErrorKind::Timeout,
         SemanticFailure::BadAnswer { .. } => GenerationErrorKind::ModelError,
-        _ => GenerationErrorKind::ProviderUnavailable,
+        SemanticFailure::TextTooLong { .. }
+        | SemanticFailure::RequestsSpent { .. }
+        | SemanticFailure::GivenUp { .. }
+        | SemanticFailure::Unreachable { .. }
+        | SemanticFailure::Status { .. }
+        | SemanticFailure::AnswerTooLarge { .. }
+        | SemanticFailure::Calibration { .. } => GenerationErrorKind::ProviderUnavailable,
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use data_encoding::HEXLOWER;
 use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -303,13 +304,13 @@ pub fn random_text() -> Result<String, NoRandomness> {
     let mut bytes = [0; SECRET_BYTES];
     let random = SystemRandom::new();
     random.fill(&mut bytes).map_err(|_| NoRandomness)?;
-    Ok(hex(&bytes))
+    Ok(HEXLOWER.encode(&bytes))
 }
 
 /// The SHA-256 of a text, in hexadecimal digits.
 #[must_use]
 pub fn digest(text: &str) -> String {
-    hex(digest::digest(&digest::SHA256, text.as_bytes()).as_ref())
+    HEXLOWER.encode(digest::digest(&digest::SHA256, text.as_bytes()).as_ref())
 }
 
 /// What is kept of a key: its SHA-256. Finding a row by it tells nothing about the key in how long it takes,
@@ -318,15 +319,6 @@ pub fn digest(text: &str) -> String {
 pub fn hash(key: &str) -> Option<String> {
     let sensible = key.starts_with(PREFIX) && key.len() <= MAX_KEY_TEXT;
     sensible.then(|| self::digest(key))
-}
-
-/// Bytes as text.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use proofhouse_source::{is_invisible, tag_letter};
 use serde_json::Value;
 
 /// How much of one text is read. Injected text that stands further back is not found, nor is time lost.
@@ -90,13 +91,9 @@ fn unmask(text: &str) -> String {
                 }
                 plain.push('\n');
             }
-            '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}' => {}
-            '\u{e0000}'..='\u{e007f}' => {
-                // Tag characters spell ASCII that nobody sees.
-                let code = u32::from(character) - 0xe0000;
-                if let Some(letter) = char::from_u32(code).filter(|letter| !letter.is_control()) {
-                    plain.push(letter);
-                }
+            // Tag characters spell ASCII that nobody sees; separators of lines and paragraphs part words.
+            hidden if is_invisible(hidden) && !hidden.is_whitespace() => {
+                plain.extend(tag_letter(hidden));
             }
             '\r' => {}
             '\u{ff01}'..='\u{ff5e}' => {
@@ -265,6 +262,7 @@ mod tests {
             ("a <b> [1] c[x]", "a <b> [1] c[x]"),
             ("\u{ff32}ead", "Read"),
             ("\u{e0072}\u{e0075}\u{e006e}", "run"),
+            ("r\u{202e}u\u{fe0f}n\u{2028}x", "run\u{2028}x"),
             (
                 r#"{"type": "text", "text": "one\ntwo", "to": "a@b.c"}"#,
                 "one\ntwo\n\nto: a@b.c\n\n",

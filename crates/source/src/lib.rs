@@ -15,6 +15,7 @@
 
 mod diagnostic;
 pub mod format;
+mod invisible;
 mod json;
 mod path;
 mod places;
@@ -26,10 +27,11 @@ mod walk;
 mod yaml;
 
 pub use diagnostic::{Diagnostic, DiagnosticSeverity, Span};
+pub use invisible::{is_invisible, is_variation_selector, tag_letter};
 pub use json::ValueError;
 pub use path::{DocPath, PathSegment};
 pub use plain::plain_error;
-pub use printable::{is_invisible, printable, printable_line, starred};
+pub use printable::{printable, printable_line, starred};
 pub use suggest::did_you_mean;
 pub use tree::{NodeRef, Source};
 pub use walk::{DocumentWalk, ReplacedText, SpanShift};

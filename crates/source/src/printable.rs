@@ -1,15 +1,14 @@
 //! Texts from outside as a terminal or a file may show them: nothing in them can hide or take control.
 
+use crate::invisible::{is_invisible, is_variation_selector};
+
 /// Text with control characters made visible, so that a document cannot drive the terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars()
-        .map(|c| {
-            if (c.is_control() && c != '\n' && c != '\t') || is_invisible(c) {
-                '\u{fffd}'
-            } else {
-                c
-            }
+        .map(|c| match c {
+            '\n' | '\t' => c,
+            c => seen(c),
         })
         .collect()
 }
@@ -17,29 +16,17 @@ pub fn printable(text: &str) -> String {
 /// Like [`printable`], for what must stay on one line, such as a file name.
 #[must_use]
 pub fn printable_line(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            c if c.is_control() || is_invisible(c) => '\u{fffd}',
-            c => c,
-        })
-        .collect()
+    text.chars().map(seen).collect()
 }
 
-/// Whether a character shows nothing, or changes the order in which others are shown.
-#[must_use]
-pub fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            // Tags and variation selectors, in which whole texts can be hidden.
-            | '\u{e0000}'..='\u{e01ef}'
-    )
+/// The character, or the mark of one that is not shown. The form of an emoji takes no control: it stays, so that the emoji
+/// looks as its writer meant it.
+fn seen(c: char) -> char {
+    if c.is_control() || (is_invisible(c) && !is_variation_selector(c)) {
+        '\u{fffd}'
+    } else {
+        c
+    }
 }
 
 /// A text with stars for its characters, as many as they have bytes; blanks and line ends stay, so that places do.
@@ -71,5 +58,6 @@ mod tests {
             "a\u{fffd}[31mb\u{fffd}\n\tc\u{fffd}"
         );
         assert_eq!(printable_line("a\nb\u{202e}c"), "a\u{fffd}b\u{fffd}c");
+        assert_eq!(printable_line("\u{2764}\u{fe0f}"), "\u{2764}\u{fe0f}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use proofhouse_guard::engine::GuardProtocol;
 use proofhouse_guard::pins::{CardKind, FILE as LOCK, LockFile, PinKind, by_name, canonical_card};
@@ -15,6 +15,7 @@ use proofhouse_guard::{
 };
 use proofhouse_oatf::Mode;
 use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer};
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{CancellationToken, DropGuard, ProxySettings, fnv};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -91,10 +92,7 @@ impl GuardedSubject {
         let counts = Arc::new(Mutex::new(GuardCounts::default()));
         let heard = Arc::clone(&counts);
         let recorder = GuardRecorder::default().with_listener(Box::new(move |finding| {
-            count(
-                &mut heard.lock().unwrap_or_else(PoisonError::into_inner),
-                finding,
-            );
+            count(&mut lock(&heard), finding);
         }));
         let cancel = CancellationToken::new();
         // The subject cannot reach the lock: its own directory is another one.
@@ -290,7 +288,7 @@ impl LiveSubject for LiveGuarded {
             let mut shutdown = live.end().await;
             drop(guards.stop);
             while guards.serving.join_next().await.is_some() {}
-            let counts = guards.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let counts = lock(&guards.counts);
             shutdown.guard = Some(counts.clone());
             shutdown
         })

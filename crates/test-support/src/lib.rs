@@ -10,6 +10,8 @@
 pub mod a2a_values;
 pub mod alone;
 pub mod browser;
+#[cfg(feature = "campaign")]
+pub mod campaign_result;
 pub mod http;
 #[cfg(feature = "kubernetes")]
 pub mod kubernetes;

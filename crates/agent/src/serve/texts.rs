@@ -1,5 +1,6 @@
 //! Small things that all protocols need: ids that nobody guesses, times, and texts cut to a size.
 
+use data_encoding::HEXLOWER;
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// An id that nobody can guess, written as a UUID.
@@ -14,7 +15,7 @@ pub(crate) fn fresh_id() -> String {
     }
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = HEXLOWER.encode(&bytes);
     format!(
         "{}-{}-{}-{}-{}",
         &hex[..8],

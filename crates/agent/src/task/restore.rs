@@ -76,7 +76,16 @@ impl RestoredTurns {
             }
             // Steps may make calls between two questions.
             Turn::Calling { step: true, .. } | Turn::Invoked { .. } => {}
-            _ => self.open_asked = None,
+            Turn::Input { .. }
+            | Turn::Llm { .. }
+            | Turn::Capability { .. }
+            | Turn::Failed { .. }
+            | Turn::Discarded { .. }
+            | Turn::Interrupted { .. }
+            | Turn::Calling { .. }
+            | Turn::Decided { .. }
+            | Turn::Output { .. }
+            | Turn::Ended { .. } => self.open_asked = None,
         }
         match turn {
             Turn::Input {
@@ -116,7 +125,7 @@ impl RestoredTurns {
                 match &mut self.open {
                     UnfinishedInput::Guard { begun, .. } => *begun = true,
                     UnfinishedInput::Model => self.begun.push(call.clone()),
-                    _ => {}
+                    UnfinishedInput::Nothing | UnfinishedInput::Answer(_) => {}
                 }
             }
             Turn::Invoked {

@@ -220,7 +220,15 @@ impl Turn {
             Self::Input { .. } => Some("input"),
             Self::Llm { .. } => Some("llm"),
             Self::Capability { .. } => Some("capability"),
-            _ => None,
+            Self::Failed { .. }
+            | Self::Discarded { .. }
+            | Self::Interrupted { .. }
+            | Self::Calling { .. }
+            | Self::Invoked { .. }
+            | Self::Asked { .. }
+            | Self::Decided { .. }
+            | Self::Output { .. }
+            | Self::Ended { .. } => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use proofhouse_oatf::{AttackResult, Direction};
 use proofhouse_source::format::{FileFormat, FormatReader, Wording};
-use proofhouse_source::{Diagnostic, DocumentWalk, NodeRef, ReadLimits, did_you_mean};
+use proofhouse_source::{Diagnostic, DocumentWalk, NodeRef, ReadLimits};
 use serde_json::Value;
 
 pub use fields::{json_schema, reference};
@@ -173,6 +173,8 @@ impl<'s> FormatReader<'s> for Reader<'s> {
         mismatch: "LC-002",
         unknown_key: "LC-003",
         empty: "LC-006",
+        refused: "LC-005",
+        shows_values: true,
     };
 
     fn walk(&mut self) -> &mut DocumentWalk<'s> {
@@ -189,12 +191,10 @@ impl<'s> Reader<'s> {
     fn case(&mut self, node: NodeRef<'s>) -> Option<LabelledCase> {
         let mut fields = self.fields(node, &fields::CASE)?;
         let name = fields.text("name");
-        let kind = fields.read("kind", |reader, node| {
-            reader.one_of(node, CaseKind::ALL, CaseKind::as_str)
-        });
-        let expect = fields.read("expect", |reader, node| {
-            reader.one_of(node, EXPECTED, AttackResult::as_str)
-        });
+        let kind = fields.word("kind");
+        let kind = kind.and_then(|word| called(word, CaseKind::ALL, CaseKind::as_str));
+        let expect = fields.word("expect");
+        let expect = expect.and_then(|word| called(word, EXPECTED, AttackResult::as_str));
         let needs = fields.text("needs");
         let messages = fields.list("messages", Self::message);
         if let (Some(kind), Some(expect)) = (kind, expect)
@@ -224,9 +224,7 @@ impl<'s> Reader<'s> {
         let actor = fields.text("actor");
         let protocol = fields.text("protocol");
         let operation = fields.text("operation");
-        let direction = fields.read("direction", |reader, node| {
-            reader.one_of(node, Direction::ALL, Direction::as_str)
-        });
+        let direction = fields.choice("direction");
         let content = fields.read("content", |reader, node| Some(reader.value(node)));
         Some(CaseMessage {
             actor,
@@ -236,27 +234,11 @@ impl<'s> Reader<'s> {
             content: content?,
         })
     }
+}
 
-    /// One of the values of a closed set, by its word.
-    fn one_of<T: Copy>(
-        &mut self,
-        node: NodeRef<'s>,
-        all: &[T],
-        word: fn(T) -> &'static str,
-    ) -> Option<T> {
-        let text = self.text(node)?;
-        let found = all.iter().copied().find(|value| word(*value) == text);
-        if found.is_none() {
-            let words = || all.iter().copied().map(word);
-            let help = match did_you_mean(&text, words()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("write one of {}", words().collect::<Vec<_>>().join(", ")),
-            };
-            let message = format!("{} is not one of those that are known", self.place());
-            self.0.error("LC-005", message, Some(help));
-        }
-        found
-    }
+/// The value that a word of the table stands for.
+fn called<T: Copy>(called: &str, all: &[T], word: fn(T) -> &'static str) -> Option<T> {
+    all.iter().copied().find(|value| word(*value) == called)
 }
 
 /// The verdicts that a case may expect.

@@ -206,7 +206,7 @@ fn root<'s>(
             Some(risk)
         }))
     });
-    let reports = fields.choices("reports").into_iter();
+    let reports = fields.words("reports").into_iter();
     Some(ProjectConfig {
         subjects: subjects.unwrap_or_default(),
         documents: documents.unwrap_or_default(),
@@ -264,9 +264,9 @@ fn filter<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<Do
     Some(DocumentFilter {
         ids: fields.some_texts("ids"),
         tags: fields.some_texts("tags"),
-        categories: owned(fields.choices("categories")),
-        severities: owned(fields.choices("severities")),
-        protocols: owned(fields.choices("protocols")),
+        categories: owned(fields.words("categories")),
+        severities: owned(fields.words("severities")),
+        protocols: owned(fields.words("protocols")),
     })
 }
 

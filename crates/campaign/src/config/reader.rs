@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use proofhouse_source::format::{self, FieldKind as Kind, FormatReader, TypeSpec, Wording};
-use proofhouse_source::{
-    Diagnostic, DocumentWalk, NodeRef, PathSegment, Source, YamlScalar, did_you_mean,
-};
+use proofhouse_source::format::{self, FormatReader, TypeSpec, Wording};
+use proofhouse_source::{Diagnostic, DocumentWalk, NodeRef, PathSegment, Source, YamlScalar};
 use proofhouse_tools::operator::variables::{VariableProblem, fill};
 use proofhouse_wire::files::parse_size;
 
@@ -28,10 +26,6 @@ pub enum ConfigVariables<'v> {
 /// What to write instead of a text that cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum InvalidText {
-    #[error("did you mean `{0}`?")]
-    NearWord(&'static str),
-    #[error("write one of {}", .0.join(", "))]
-    UnknownWord(Vec<&'static str>),
     #[error("write something")]
     Empty,
     #[error("write a path")]
@@ -61,6 +55,8 @@ impl<'s> FormatReader<'s> for ConfigReader<'s, '_> {
         mismatch: "PC-002",
         unknown_key: "PC-003",
         empty: "PC-010",
+        refused: "PC-005",
+        shows_values: false,
     };
 
     fn walk(&mut self) -> &mut DocumentWalk<'s> {
@@ -165,23 +161,6 @@ impl<'s, 'v> ConfigReader<'s, 'v> {
         }
     }
 
-    /// One of some words.
-    pub(super) fn choice(
-        &mut self,
-        node: NodeRef<'s>,
-        words: &[&'static str],
-    ) -> Option<&'static str> {
-        self.parsed(node, |text| {
-            let found = words.iter().find(|word| **word == text);
-            found
-                .copied()
-                .ok_or_else(|| match did_you_mean(text, words.iter().copied()) {
-                    Some(near) => InvalidText::NearWord(near),
-                    None => InvalidText::UnknownWord(words.to_vec()),
-                })
-        })
-    }
-
     /// A path, from where the file is.
     pub(super) fn path(&mut self, node: NodeRef<'s>) -> Option<PathBuf> {
         let directory = self.directory;
@@ -277,12 +256,6 @@ pub(super) trait ConfigFields {
     /// A text that has something in it.
     fn some_text(&mut self, key: &'static str) -> Option<String>;
 
-    /// A whole number in the range of the table.
-    fn whole<T: TryFrom<u64>>(&mut self, key: &'static str) -> Option<T>;
-
-    /// A number from 0 to 1.
-    fn share(&mut self, key: &'static str) -> Option<f64>;
-
     fn duration(&mut self, key: &'static str) -> Option<Duration>;
 
     /// Bytes: a number, or a text such as `8M`.
@@ -300,12 +273,6 @@ pub(super) trait ConfigFields {
 
     /// Texts that have something in them.
     fn some_texts(&mut self, key: &'static str) -> Vec<String>;
-
-    /// One of the words of the table.
-    fn choice(&mut self, key: &'static str) -> Option<&'static str>;
-
-    /// Some of the words of the table.
-    fn choices(&mut self, key: &'static str) -> Vec<&'static str>;
 }
 
 impl ConfigFields for ConfigMapping<'_, '_, '_> {
@@ -325,55 +292,6 @@ impl ConfigFields for ConfigMapping<'_, '_, '_> {
                     Ok(text.to_owned())
                 }
             })
-        })
-    }
-
-    fn whole<T: TryFrom<u64>>(&mut self, key: &'static str) -> Option<T> {
-        let kind = &self.spec(key)?.kind;
-        self.read(key, |reader, node| {
-            let (min, max) = match kind {
-                Kind::Integer { min, max } => {
-                    (u64::try_from(*min).unwrap_or(0), max.unwrap_or(u64::MAX))
-                }
-                _ => (0, u64::MAX),
-            };
-            let number = match node.scalar() {
-                Some(YamlScalar::Int(number)) => u64::try_from(number).ok(),
-                Some(YamlScalar::UInt(number)) => Some(number),
-                Some(YamlScalar::Float(_) | YamlScalar::OutOfRange(_)) => None,
-                _ => {
-                    reader.mismatch(node, "a whole number");
-                    return None;
-                }
-            };
-            let fits = number.filter(|number| (min..=max).contains(number));
-            let fits = fits.and_then(|number| T::try_from(number).ok());
-            if fits.is_none() {
-                reader.unusable(&format!("write a whole number from {min} to {max}"));
-            }
-            fits
-        })
-    }
-
-    fn share(&mut self, key: &'static str) -> Option<f64> {
-        self.read(key, |reader, node| {
-            let number = match node.scalar() {
-                Some(YamlScalar::Float(number)) => number,
-                Some(YamlScalar::Int(0)) => 0.0,
-                Some(YamlScalar::Int(1)) => 1.0,
-                Some(YamlScalar::Int(_) | YamlScalar::UInt(_) | YamlScalar::OutOfRange(_)) => {
-                    f64::NAN
-                }
-                _ => {
-                    reader.mismatch(node, "a number");
-                    return None;
-                }
-            };
-            let fits = (0.0..=1.0).contains(&number);
-            if !fits {
-                reader.unusable("write a number from 0 to 1");
-            }
-            fits.then_some(number)
         })
     }
 
@@ -435,19 +353,6 @@ impl ConfigFields for ConfigMapping<'_, '_, '_> {
                     }
                 })
             }))
-        });
-        read.unwrap_or_default()
-    }
-
-    fn choice(&mut self, key: &'static str) -> Option<&'static str> {
-        let words = self.spec(key)?.kind.choices();
-        self.read(key, |reader, node| reader.choice(node, words))
-    }
-
-    fn choices(&mut self, key: &'static str) -> Vec<&'static str> {
-        let words = self.spec(key).map_or(&[][..], |field| field.kind.choices());
-        let read = self.read(key, |reader, node| {
-            Some(reader.one_or_more(node, |reader, item| reader.choice(item, words)))
         });
         read.unwrap_or_default()
     }

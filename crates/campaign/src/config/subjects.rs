@@ -73,7 +73,7 @@ pub(super) fn read<'s>(
 
 fn subject<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<SubjectSpec> {
     if let Some(YamlScalar::Text(_)) = node.scalar() {
-        let name = reader.choice(node, SIMULATIONS)?;
+        let name = reader.word(node, SIMULATIONS)?;
         return Some(SubjectSpec {
             name: Some(name.to_owned()),
             deadline: None,
@@ -97,13 +97,16 @@ fn subject<'s>(reader: &mut ConfigReader<'s, '_>, node: NodeRef<'s>) -> Option<S
         "manifest" => manifest(&mut fields).map(SubjectKind::Manifest),
         "model" => model(&mut fields).map(SubjectKind::Model),
         _ => {
-            let simulation = fields.choice("simulation").map(str::to_owned);
+            let simulation = fields.word("simulation").map(str::to_owned);
             simulation.map(SubjectKind::Simulation)
         }
     }?;
     let name = match &kind {
         SubjectKind::Simulation(simulation) => name.or_else(|| Some(simulation.clone())),
-        _ => name,
+        SubjectKind::Manifest(_)
+        | SubjectKind::Model(_)
+        | SubjectKind::Command(_)
+        | SubjectKind::Endpoint(_) => name,
     };
     // A name is needed, and that it is missing was told.
     Some(SubjectSpec {
@@ -238,7 +241,7 @@ fn command(fields: &mut ConfigMapping<'_, '_, '_>) -> Option<CommandSpec> {
             environment_variable(reader, name, value)
         }))
     });
-    let serves = fields.choice("serves").and_then(|word| match word {
+    let serves = fields.word("serves").and_then(|word| match word {
         "ag-ui" => Some(Serves::AgUi),
         "a2a" => Some(Serves::A2a),
         "mcp" => Some(Serves::Mcp),

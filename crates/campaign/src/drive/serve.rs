@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use proofhouse_subjects::SubjectError;
 use proofhouse_subjects::host::HostPrompt;
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -145,7 +146,7 @@ impl Board {
                     None
                 }
                 (Some(id), Ok(DriveRequest::Answer(answer))) => {
-                    let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut open = lock(&self.open);
                     let run = open.get_mut(&id);
                     match run.and_then(|run| run.waiting.remove(&answer.call)) {
                         Some(reply) => {
@@ -160,7 +161,7 @@ impl Board {
                     }
                 }
                 (Some(id), Ok(DriveRequest::Cancel)) => {
-                    let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                    let open = lock(&self.open);
                     match open.get(&id) {
                         Some(run) => {
                             run.cancel.cancel();
@@ -181,7 +182,7 @@ impl Board {
     }
 
     fn begin(&self, id: u64, all: &CancellationToken) -> Result<CancellationToken, RequestError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         if open.contains_key(&id) {
             return Err(RequestError::SameId);
         }
@@ -207,7 +208,7 @@ impl Board {
                 Some(prompt) = prompts.recv() => self.ask(id, wanted, prompt),
             }
         };
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         open.remove(&id);
         drop(open);
         self.say(Some(id), made);
@@ -224,7 +225,7 @@ impl Board {
             "attack"
         };
         {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = lock(&self.open);
             if let Some(run) = open.get_mut(&id) {
                 run.waiting.insert(call, prompt.reply);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_oatf::ReadLimits;
@@ -10,6 +10,7 @@ use proofhouse_source::did_you_mean;
 use proofhouse_subjects::host::{HostPrompt, HostSubject};
 use proofhouse_subjects::{Notice, Pace, Subject};
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -67,22 +68,19 @@ impl DriveSession {
 
     /// The documents behind paths; what was loaded once stays as it was.
     fn load(&self, paths: &[PathBuf]) -> Result<Arc<Vec<CampaignDocument>>, RequestError> {
-        let mut known = self
-            .documents
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.documents);
         if let Some(documents) = known.get(paths) {
             return Ok(Arc::clone(documents));
         }
         let told = Mutex::new(Vec::new());
         let notify = |notice: Notice| {
-            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = lock(&told);
             told.extend(lines(&notice));
         };
         let unknown = UnknownNames::Refused;
         let loaded = load(paths, &self.settings.limits, None, unknown, &notify);
         let loaded = loaded.map_err(|error| {
-            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = lock(&told);
             told.truncate(MAX_TOLD);
             told.push(error.to_string());
             RequestError::Documents(told.join("\n"))
@@ -138,7 +136,7 @@ impl DriveSession {
     }
 
     fn agent(&self, name: &str) -> Arc<tokio::sync::Mutex<AgentMemory>> {
-        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut agents = lock(&self.agents);
         if agents.len() >= MAX_AGENTS {
             agents.clear();
         }

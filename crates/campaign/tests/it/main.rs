@@ -7,4 +7,3 @@
 )]
 
 mod regression_gate;
-mod support;

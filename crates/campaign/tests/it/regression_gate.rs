@@ -5,8 +5,7 @@ use proofhouse_campaign::comparison::Change;
 use proofhouse_campaign::gates::{FailOn, Gate, gate};
 use proofhouse_campaign::result::{CampaignResult, DocumentInfo};
 use proofhouse_campaign::statistics::CountPair;
-
-use crate::support;
+use proofhouse_test_support::campaign_result;
 
 /// The subject of every campaign here.
 const SUBJECT: &str = "my-agent";
@@ -19,7 +18,7 @@ fn campaign(documents: &[(u32, u32)]) -> CampaignResult {
 
 /// The same, with how many of the runs prove nothing.
 fn campaign_with_inconclusive(documents: &[(u32, u32, u32)]) -> CampaignResult {
-    let mut result = support::result();
+    let mut result = campaign_result::result();
     result.complete = true;
     result.spared = 0;
     result
@@ -36,7 +35,7 @@ fn campaign_with_inconclusive(documents: &[(u32, u32, u32)]) -> CampaignResult {
                 _ if repeat <= some + unproved => 'n',
                 _ => 'r',
             };
-            let run = support::run(&id, SUBJECT, repeat, letter, false);
+            let run = campaign_result::run(&id, SUBJECT, repeat, letter, false);
             result.runs.push(run);
         }
         result.documents.push(DocumentInfo {

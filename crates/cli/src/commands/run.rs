@@ -436,7 +436,11 @@ impl RunCommand {
             // What got through got through, whatever would have come after it.
             return Ok(match Exit::from(decided.gate) {
                 Exit::Failure => Exit::Failure,
-                _ => Exit::Interrupted,
+                Exit::Success
+                | Exit::Inconclusive
+                | Exit::CannotRun
+                | Exit::Usage
+                | Exit::Interrupted => Exit::Interrupted,
             });
         }
         if !is_kept {

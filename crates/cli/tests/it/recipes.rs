@@ -27,7 +27,7 @@ struct Recipe {
     pages: &'static [&'static str],
 }
 
-const RECIPES: [Recipe; 9] = [
+const RECIPES: [Recipe; 10] = [
     Recipe {
         heading: "A validation rule",
         unit: "V-033",
@@ -68,6 +68,37 @@ const RECIPES: [Recipe; 9] = [
         ],
         tests: &["crates/range/tests/it/ag_ui_client.rs"],
         pages: &["docs/reference/attack.md", "docs/reference/range-ag-ui.md"],
+    },
+    // The same for a mode that serves, which subjects must be told of.
+    Recipe {
+        heading: "A driver",
+        unit: "a2a_server",
+        words: &["a2a_server", "A2aServer", "A2aServerDriver"],
+        own: &["range/src/drivers/a2a_server/"],
+        tables: &[
+            // The third shows callers the cards that a document offers.
+            ("range/src/drivers/mod.rs", 3),
+            ("oatf/src/model/open.rs", 2),
+            ("campaign/src/matchable/roots.rs", 1),
+            ("campaign/src/probes/templates.rs", 3),
+            ("campaign/src/document.rs", 1),
+            // How each kind of subject connects to it.
+            ("subjects/src/host.rs", 2),
+            ("subjects/src/agent.rs", 1),
+            ("subjects/src/command/variables.rs", 1),
+            ("subjects/src/endpoint.rs", 3),
+            ("subjects/src/guarded.rs", 1),
+        ],
+        also: &[
+            (
+                "cli/src/commands/new.rs",
+                2,
+                "a template to start from, and an example",
+            ),
+            ("cli/src/commands/scenarios.rs", 1, "an example in the help"),
+        ],
+        tests: &["crates/range/tests/it/a2a_server.rs"],
+        pages: &["docs/reference/attack.md", "docs/reference/range-a2a.md"],
     },
     Recipe {
         heading: "A protocol revision",

@@ -333,7 +333,7 @@ impl Scanner {
                     Some(IndicatorMethod::Semantic) => self.semantics.push(rule),
                     // Its canaries are all there is of it.
                     None if indicator.extensions.contains_key(EXTENSION_FIELD) => {}
-                    _ => {
+                    Some(IndicatorMethod::Pattern) | None => {
                         let Some((pattern, target)) = grouped(indicator) else {
                             self.expressions.push(rule);
                             continue;

@@ -554,7 +554,10 @@ impl ScanSession<'_> {
             Some(IndicatorMethod::Semantic) if self.scanner.semantic.is_none() => {
                 "no semantic evaluator is configured"
             }
-            _ => return (IndicatorResult::NotMatched, None),
+            Some(
+                IndicatorMethod::Pattern | IndicatorMethod::Expression | IndicatorMethod::Semantic,
+            )
+            | None => return (IndicatorResult::NotMatched, None),
         };
         (IndicatorResult::Skipped, Some(missing.to_owned()))
     }

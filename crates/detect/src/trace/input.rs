@@ -62,7 +62,9 @@ impl<R: Read> TraceInput<R> {
                         Decompressor::Gzip(_) | Decompressor::Zstd(_) => {
                             TraceReadErrorKind::Compression
                         }
-                        _ => TraceReadErrorKind::Io,
+                        Decompressor::Unopened(..) | Decompressor::Plain(_) => {
+                            TraceReadErrorKind::Io
+                        }
                     };
                     return Err((kind, error));
                 }

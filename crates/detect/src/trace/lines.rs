@@ -233,7 +233,9 @@ impl<R: Read> LineSplitter<R> {
                 message: match kind {
                     TraceReadErrorKind::Compression => format!("cannot decompress: {source}"),
                     TraceReadErrorKind::TooLarge => source.to_string(),
-                    _ => format!("cannot read: {source}"),
+                    TraceReadErrorKind::Io | TraceReadErrorKind::UnsupportedVersion => {
+                        format!("cannot read: {source}")
+                    }
                 },
                 source: Some(source),
             })
@@ -245,17 +247,12 @@ pub(crate) fn json_error(line: u64, terminated: bool, error: &serde_json::Error)
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = text.strip_suffix(&place).unwrap_or(&text);
-    let kind = if error.is_data() {
-        LineErrorKind::NotAMessage
+    let (kind, what) = if error.is_data() {
+        (LineErrorKind::NotAMessage, "not a message: ")
     } else if error.is_eof() && !terminated {
-        LineErrorKind::Truncated
+        (LineErrorKind::Truncated, "cut off: ")
     } else {
-        LineErrorKind::NotJson
-    };
-    let what = match kind {
-        LineErrorKind::NotAMessage => "not a message: ",
-        LineErrorKind::Truncated => "cut off: ",
-        _ => "not JSON: ",
+        (LineErrorKind::NotJson, "not JSON: ")
     };
     let message = match (error.line(), error.column()) {
         (_, 0) => format!("{what}{text}"),

@@ -331,7 +331,14 @@ fn arguments_of(method: A2aMethod, params: &Value) -> Value {
             let push = params.get("pushNotificationConfig").unwrap_or(params);
             arguments.insert("pushNotificationConfig".to_owned(), push.clone());
         }
-        _ => return Value::Null,
+        A2aMethod::GetTask
+        | A2aMethod::CancelTask
+        | A2aMethod::ResubscribeTask
+        | A2aMethod::ListTasks
+        | A2aMethod::GetPushConfig
+        | A2aMethod::ListPushConfigs
+        | A2aMethod::DeletePushConfig
+        | A2aMethod::GetExtendedCard => return Value::Null,
     }
     Value::Object(arguments)
 }

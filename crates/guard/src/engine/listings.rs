@@ -11,8 +11,8 @@ use super::results::{unjudged, with_id};
 use super::{GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
 use crate::pins::{
-    Lock, LockFile, LockFileError, PinChange, PinKind, ServerPins, by_name, changes_of_item,
-    changes_of_text, hidden_text, inspect,
+    Lock, LockFile, LockFileError, PinChange, PinKind, ServerPins, Suspicion, by_name,
+    changes_of_item, changes_of_text, hidden_text, inspect,
 };
 use crate::share::SharedFact;
 use crate::taint::{TaintLabel, texts_below};
@@ -253,10 +253,10 @@ impl GuardSession {
             .filter_map(|index| kind.name_of(&all[*index]))
             .collect();
         for found in inspect(kind, &server, &all, lock) {
-            let decision = match found.code {
-                FindingCode::HiddenText | FindingCode::DuplicateName => policy.on_hidden,
-                FindingCode::LookalikeName => policy.on_lookalike,
-                _ => policy.on_shadow,
+            let decision = match found.kind {
+                Suspicion::HiddenText | Suspicion::DuplicateName => policy.on_hidden,
+                Suspicion::LookalikeName => policy.on_lookalike,
+                Suspicion::ShadowedName => policy.on_shadow,
             };
             let on_page: Vec<usize> = (before..all.len())
                 .filter(|index| name_or_number(kind, *index, &all[*index]) == found.name)
@@ -265,7 +265,7 @@ impl GuardSession {
                 continue;
             }
             let mut finding = self
-                .finding(found.code, decision, found.message)
+                .finding(found.kind.code(), decision, found.message)
                 .about(&*found.name);
             finding.path = found.path;
             told.push(finding);

@@ -26,7 +26,7 @@ pub fn canonical(kind: PinKind, item: &Value) -> Value {
         let value = match (kind, key.as_str()) {
             (PinKind::Tool, "inputSchema" | "outputSchema") => schema(value),
             (PinKind::Prompt, "arguments") => set(value, plain),
-            _ => plain(value),
+            (PinKind::Tool | PinKind::Prompt | PinKind::ResourceTemplate, _) => plain(value),
         };
         (key.clone(), value)
     }))

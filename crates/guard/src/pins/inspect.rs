@@ -2,17 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use proofhouse_source::{is_invisible, printable_line};
+use proofhouse_source::{is_invisible, is_variation_selector, printable_line};
 use serde_json::Value;
 
 use super::{Lock, PinKind, is_mixed, skeleton};
 use crate::finding::FindingCode;
 
+/// What makes a definition suspicious.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suspicion {
+    /// It holds characters that nobody sees.
+    HiddenText,
+    /// Its name looks like another one.
+    LookalikeName,
+    /// A definition of another server has its name.
+    ShadowedName,
+    /// Its name is listed twice.
+    DuplicateName,
+}
+
+impl Suspicion {
+    /// How findings call it.
+    #[must_use]
+    pub const fn code(self) -> FindingCode {
+        match self {
+            Self::HiddenText => FindingCode::HiddenText,
+            Self::LookalikeName => FindingCode::LookalikeName,
+            Self::ShadowedName => FindingCode::ShadowedName,
+            Self::DuplicateName => FindingCode::DuplicateName,
+        }
+    }
+}
+
 /// Something suspicious about a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// What.
-    pub code: FindingCode,
+    pub kind: Suspicion,
     /// The definition.
     pub name: String,
     /// Where in it.
@@ -29,9 +55,9 @@ pub fn inspect(kind: PinKind, server: &str, items: &[Value], lock: &Lock) -> Vec
     for (index, item) in items.iter().enumerate() {
         let unnamed = format!("#{}", index + 1);
         let name = kind.name_of(item).unwrap_or(&unnamed);
-        let mut add = |code, path: Option<String>, message: String| {
+        let mut add = |suspicion, path: Option<String>, message: String| {
             found.push(Inspection {
-                code,
+                kind: suspicion,
                 name: name.to_owned(),
                 path,
                 message,
@@ -44,7 +70,7 @@ pub fn inspect(kind: PinKind, server: &str, items: &[Value], lock: &Lock) -> Vec
                 printable_line(name),
                 u32::from(c)
             );
-            add(FindingCode::HiddenText, Some(path), message);
+            add(Suspicion::HiddenText, Some(path), message);
         }
         // Templates of resources are addresses; they resemble each other by nature.
         let is_called = match kind {
@@ -58,25 +84,25 @@ pub fn inspect(kind: PinKind, server: &str, items: &[Value], lock: &Lock) -> Vec
         if is_mixed(name) {
             let message =
                 format!("the name `{shown}` mixes Latin letters with others that look like them");
-            add(FindingCode::LookalikeName, None, message);
+            add(Suspicion::LookalikeName, None, message);
         }
         match looks.insert(skeleton(name), name.to_owned()) {
             Some(other) if other == name => {
                 let message = format!("`{shown}` is listed twice");
-                add(FindingCode::DuplicateName, None, message);
+                add(Suspicion::DuplicateName, None, message);
             }
             Some(other) => {
                 let other = printable_line(&other);
                 let message = format!("`{shown}` looks like `{other}` of the same server");
-                add(FindingCode::LookalikeName, None, message);
+                add(Suspicion::LookalikeName, None, message);
             }
             None => {}
         }
         if let Some((other_server, other)) = resembling(kind, server, name, lock) {
-            let (code, verb) = if other == name {
-                (FindingCode::ShadowedName, "is also a")
+            let (suspicion, verb) = if other == name {
+                (Suspicion::ShadowedName, "is also a")
             } else {
-                (FindingCode::LookalikeName, "looks like a")
+                (Suspicion::LookalikeName, "looks like a")
             };
             let message = format!(
                 "`{shown}` {verb} {} of the server `{}`{}",
@@ -88,7 +114,7 @@ pub fn inspect(kind: PinKind, server: &str, items: &[Value], lock: &Lock) -> Vec
                     format!(", `{}`", printable_line(other))
                 }
             );
-            add(code, None, message);
+            add(suspicion, None, message);
         }
     }
     found
@@ -153,12 +179,19 @@ fn hidden_character(text: &str) -> Option<char> {
     let mut before = ' ';
     for c in text.chars() {
         let is_control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-        if is_control || (is_invisible(c) && !joins(before, c)) {
+        if is_control || (is_invisible(c) && !joins(before, c) && !selects(before, c)) {
             return Some(c);
         }
         before = c;
     }
     None
+}
+
+/// Whether a variation selector has work to do: after a sign that has several forms. One after a letter of ASCII, or after
+/// another one, changes nothing that is shown, and could carry a text.
+fn selects(before: char, c: char) -> bool {
+    let has_forms = !before.is_ascii() || before.is_ascii_digit() || matches!(before, '#' | '*');
+    is_variation_selector(c) && has_forms && !is_invisible(before)
 }
 
 /// Whether a joiner has work to do: between parts of an emoji, or in scripts that are written with it.

@@ -182,6 +182,8 @@ impl<'s> FormatReader<'s> for LockReader<'s> {
         mismatch: "GL-002",
         unknown_key: "GL-003",
         empty: "GL-005",
+        refused: "GL-002",
+        shows_values: true,
     };
 
     fn walk(&mut self) -> &mut DocumentWalk<'s> {

@@ -22,7 +22,7 @@ pub use changes::{
     PinChange, PinDifference, changes_of_card, changes_of_item, changes_of_server, changes_of_text,
 };
 pub use file::{LockFile, LockFileError, NoSuchLock};
-pub use inspect::{Inspection, hidden_text, inspect};
+pub use inspect::{Inspection, Suspicion, hidden_text, inspect};
 pub use lock::{FILE, LOCK_LIMITS, Lock, LockSyntax};
 pub use lookalike::{is_mixed, skeleton};
 pub use review::{OfferedChanges, UnknownServer, approve, check_server, diff_lines, review};

@@ -62,6 +62,8 @@ impl<'s> FormatReader<'s> for PolicyReader<'s> {
         mismatch: "GP-002",
         unknown_key: "GP-003",
         empty: "GP-006",
+        refused: "GP-005",
+        shows_values: true,
     };
 
     fn walk(&mut self) -> &mut DocumentWalk<'s> {
@@ -72,7 +74,7 @@ impl<'s> FormatReader<'s> for PolicyReader<'s> {
 impl<'s> PolicyReader<'s> {
     fn root(&mut self, node: NodeRef<'s>) -> Option<Policy> {
         let mut fields = self.fields(node, &fields::POLICY)?;
-        fields.read("policy", |reader, node| reader.number(node, 1, 1));
+        fields.whole::<u64>("policy");
         let name = fields.text("name");
         let pins = fields.read("pins", Self::pins).unwrap_or_default();
         let tools = fields.list("tools", Self::tool).unwrap_or_default();
@@ -108,13 +110,8 @@ impl<'s> PolicyReader<'s> {
     fn pins(&mut self, node: NodeRef<'s>) -> Option<PinPolicy> {
         let default = PinPolicy::default();
         let mut fields = self.fields(node, &fields::PINS)?;
-        let first_use = fields.read("first_use", |reader, node| {
-            reader.word(node, super::FIRST_USE)
-        });
-        let mut decision = |key, default| {
-            let word = fields.read(key, |reader, node| reader.word(node, super::ON_CHANGE));
-            word.and_then(decision_of).unwrap_or(default)
-        };
+        let first_use = fields.word("first_use");
+        let mut decision = |key, default| fields.word(key).and_then(decision_of).unwrap_or(default);
         Some(PinPolicy {
             records_first_use: first_use != Some("block"),
             on_change: decision("on_change", default.on_change),
@@ -130,12 +127,9 @@ impl<'s> PolicyReader<'s> {
             Some(reader.one_or_more(node, Self::text))
         });
         let server = fields.text("server");
-        let returns = fields.read("returns", |reader, node| {
-            let word = reader.word(node, super::LABELS)?;
-            TaintLabel::ALL
-                .iter()
-                .copied()
-                .find(|label| label.as_str() == word)
+        let returns = fields.word("returns").and_then(|word| {
+            let mut labels = TaintLabel::ALL.iter().copied();
+            labels.find(|label| label.as_str() == word)
         });
         let free_text = fields.texts("free_text");
         let effects = fields.texts("effects").unwrap_or_default();
@@ -153,34 +147,27 @@ impl<'s> PolicyReader<'s> {
     fn taint(&mut self, node: NodeRef<'s>) -> Option<TaintLimits> {
         let default = TaintLimits::default();
         let mut fields = self.fields(node, &fields::TAINT)?;
-        let mut number = |key, min, max, default| {
-            let read = fields.read(key, |reader, node| reader.number(node, min, max));
-            read.unwrap_or(default)
-        };
+        let mut number = |key, default| fields.whole(key).unwrap_or(default);
         Some(TaintLimits {
-            budget: number("budget", 1024, 64 << 20, default.budget),
-            min_value: number("min_value", 2, 256, default.min_value),
-            min_part: number("min_part", 8, 1024, default.min_part),
+            budget: number("budget", default.budget),
+            min_value: number("min_value", default.min_value),
+            min_part: number("min_part", default.min_part),
         })
     }
 
     fn rule(&mut self, node: NodeRef<'s>) -> Option<PolicyRule> {
         let mut fields = self.fields(node, &fields::RULE)?;
         let id = fields.text("id");
-        let scope = fields.read("on", |reader, node| reader.word(node, super::RULE_SCOPES));
+        let scope = fields.word("on");
         let is_about_results = scope == Some("result");
         let (has_when, has_pattern) = (fields.has("when"), fields.has("pattern"));
         let when = fields.read("when", |reader, node| {
             reader.expression(node, is_about_results)
         });
         let pattern = fields.read("pattern", Self::pattern);
-        let decision = fields.read("decision", |reader, node| {
-            decision_of(reader.word(node, super::RULE_DECISIONS)?)
-        });
+        let decision = fields.word("decision").and_then(decision_of);
         let message = fields.text("message");
-        let on_error = fields.read("on_error", |reader, node| {
-            reader.word(node, super::ON_ERROR)
-        });
+        let on_error = fields.word("on_error");
         let wrong = if !has_when && !has_pattern {
             Some((
                 "the rule has neither `when` nor `pattern`, so it would match everything",
@@ -314,43 +301,6 @@ impl<'s> PolicyReader<'s> {
             documents: documents.unwrap_or_default(),
             enforce: enforce.unwrap_or_default(),
         })
-    }
-
-    /// One of these words.
-    fn word(&mut self, node: NodeRef<'s>, words: &'static [&'static str]) -> Option<&'static str> {
-        let text = self.text(node)?;
-        let found = words.iter().copied().find(|word| *word == text);
-        if found.is_none() {
-            let help = match did_you_mean(&text, words.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("write one of {}", words.join(", ")),
-            };
-            let message = format!("{} is not one of those that are known", self.place());
-            self.0.error("GP-005", message, Some(help));
-        }
-        found
-    }
-
-    /// A whole number in a range.
-    fn number(&mut self, node: NodeRef<'s>, min: usize, max: usize) -> Option<usize> {
-        let value = match node.scalar() {
-            Some(YamlScalar::Int(value)) => usize::try_from(value).ok(),
-            Some(YamlScalar::UInt(value)) => usize::try_from(value).ok(),
-            _ => {
-                self.mismatch(node, "a whole number");
-                return None;
-            }
-        };
-        let found = value.filter(|value| (min..=max).contains(value));
-        if found.is_none() {
-            let message = if min == max {
-                format!("{} must be {min}", self.place())
-            } else {
-                format!("{} must be from {min} to {max}", self.place())
-            };
-            self.0.error("GP-005", message, None);
-        }
-        found
     }
 }
 

@@ -1,9 +1,10 @@
 //! Cards of agents on their way to clients: the addresses in them become the guard's, and ways around the guard are left out.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use proofhouse_protocol::a2a::card::JSON_RPC;
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Url, is_this_machine};
 use serde_json::Value;
 
@@ -65,7 +66,7 @@ impl AgentPlaces {
 
     /// Whether the agent takes messages at this path.
     pub(super) fn takes(&self, path: &str) -> bool {
-        let paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let paths = lock(&self.paths);
         paths.contains(path)
     }
 
@@ -141,7 +142,7 @@ impl AgentPlaces {
         if !is_same {
             return None;
         }
-        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut paths = lock(&self.paths);
         if paths.len() < MAX_PLACES {
             paths.insert(url.path().to_owned());
         }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use proofhouse_wire::sync::lock;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
 /// The longest line that is read.
@@ -74,10 +75,7 @@ impl PersonAsker {
     }
 
     fn write(&self, text: &str) -> std::io::Result<()> {
-        let mut output = match self.output.lock() {
-            Ok(output) => output,
-            Err(poisoned) => poisoned.into_inner(),
-        };
+        let mut output = lock(&self.output);
         output.write_all(text.as_bytes())?;
         output.flush()
     }

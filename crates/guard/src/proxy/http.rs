@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use proofhouse_protocol::a2a::card;
 use proofhouse_protocol::mcp::error::HEADER_MISMATCH;
@@ -15,6 +15,7 @@ use proofhouse_protocol::rpc;
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request, StreamWriter, stream};
 use proofhouse_wire::sse::SseEvent;
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, Url, origin};
 use serde_json::Value;
 
@@ -125,7 +126,7 @@ struct HttpExchange {
 
 impl HttpExchange {
     fn with<T>(&self, work: impl FnOnce(&mut GuardSession) -> T) -> T {
-        let done = work(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner));
+        let done = work(&mut lock(&self.session));
         // Before the client or the server gets anything.
         if let Some(group) = &self.group {
             group.tell(&self.session);
@@ -273,7 +274,7 @@ impl Handler for HttpGuard {
 
 impl HttpProxy {
     fn lock_sessions<T>(&self, work: impl FnOnce(&mut GuardSessions) -> T) -> T {
-        work(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut lock(&self.sessions))
     }
 
     /// The address of the same request at the server.
@@ -691,19 +692,30 @@ impl HttpProxy {
         exchange.with(GuardSession::no_card);
     }
 
-    /// The card of an agent: compared with the lock, and passed on with addresses of the guard.
-    async fn card(&self, request: Request, agent: &AgentPlaces) -> Reply {
-        let target = self.target(&request);
+    /// What the server has at an address, whole, or what the client is told instead.
+    async fn read_whole(
+        &self,
+        target: &str,
+        request: &Request,
+    ) -> Result<(Reply, Bytes), Box<Reply>> {
         let headers = passed_on(&request.headers);
         let sent = self
             .client
-            .send(Method::GET, &target, headers, Bytes::new())
+            .send(Method::GET, target, headers, Bytes::new())
             .await;
-        let response = match sent {
-            Ok(response) => response,
-            Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
-        };
-        let (mut reply, body) = match whole(response).await {
+        match sent {
+            Ok(response) => whole(response).await,
+            Err(error) => Err(Box::new(refused(
+                StatusCode::BAD_GATEWAY,
+                &error.to_string(),
+            ))),
+        }
+    }
+
+    /// The card of an agent: compared with the lock, and passed on with addresses of the guard.
+    async fn card(&self, request: Request, agent: &AgentPlaces) -> Reply {
+        let target = self.target(&request);
+        let (mut reply, body) = match self.read_whole(&target, &request).await {
             Ok(answer) => answer,
             Err(reply) => return *reply,
         };
@@ -752,7 +764,7 @@ impl HttpProxy {
     fn note_redirect(&self, request: &Request, past: &LeadsPast) {
         // A lock that cannot be used is told at the next message.
         if let Ok(session) = self.session_of(request) {
-            let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut session = lock(&session);
             session.redirected(&past.to_string());
         }
     }
@@ -760,16 +772,7 @@ impl HttpProxy {
     /// A document about the server. Clients check that its `resource` is the address that they use.
     async fn well_known(&self, request: Request) -> Reply {
         let target = self.target(&request);
-        let headers = passed_on(&request.headers);
-        let sent = self
-            .client
-            .send(Method::GET, &target, headers, Bytes::new())
-            .await;
-        let response = match sent {
-            Ok(response) => response,
-            Err(error) => return refused(StatusCode::BAD_GATEWAY, &error.to_string()),
-        };
-        let (mut reply, body) = match whole(response).await {
+        let (mut reply, body) = match self.read_whole(&target, &request).await {
             Ok(answer) => answer,
             Err(reply) => return *reply,
         };

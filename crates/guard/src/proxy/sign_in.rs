@@ -8,11 +8,12 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use proofhouse_wire::client::Client;
 use proofhouse_wire::server::{Reply, ReplyBody, Request};
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, Url, is_this_machine};
 use serde_json::Value;
 
@@ -115,8 +116,7 @@ impl SignIn {
 
     /// Whether there is a document about the guarded server at this path.
     pub(super) fn is_document(&self, path: &str) -> bool {
-        let announced = self.announced.lock();
-        let announced = announced.unwrap_or_else(PoisonError::into_inner);
+        let announced = lock(&self.announced);
         is_well_known(path) || announced.contains(path)
     }
 
@@ -144,8 +144,7 @@ impl SignIn {
         let path = after.split(['"', '?', '#']).next().unwrap_or_default();
         let path = format!("/{path}");
         if !is_well_known(&path) && path != server_path {
-            let announced = self.announced.lock();
-            let mut announced = announced.unwrap_or_else(PoisonError::into_inner);
+            let mut announced = lock(&self.announced);
             if announced.len() < MAX_ANNOUNCED {
                 announced.insert(path);
             }
@@ -357,7 +356,7 @@ impl SignIn {
         if endpoints[1].is_none() || !is_usable {
             return None;
         }
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = lock(&self.servers);
         let known = servers.iter().position(|server| server.issuer == issuer);
         let server = BehindServer {
             issuer,
@@ -386,7 +385,7 @@ impl SignIn {
     }
 
     fn server(&self, number: usize) -> Option<BehindServer> {
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let servers = lock(&self.servers);
         servers.get(number).cloned()
     }
 

@@ -4,10 +4,11 @@
 //! does not read stops its own direction only.
 
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinSet;
@@ -84,7 +85,7 @@ struct SharedSession<O> {
 
 impl<O: AsyncWrite + Unpin> SharedSession<O> {
     fn with<T>(&self, work: impl FnOnce(&mut GuardSession) -> T) -> T {
-        work(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut lock(&self.session))
     }
 
     /// Partners know what was learned before anybody here acts on it.
@@ -216,7 +217,7 @@ async fn joined(
         (Err(error), SharedBy::Name(_)) => Err(error),
         (Err(error), SharedBy::Parent) => {
             let message = format!("guards of other servers cannot be reached: {error}");
-            let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut session = lock(session);
             session.note(FindingCode::SessionAlone, GuardDecision::Log, &message);
             Ok(None)
         }

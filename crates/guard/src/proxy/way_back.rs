@@ -6,9 +6,10 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use proofhouse_wire::server::Reply;
+use proofhouse_wire::sync::lock;
 use proofhouse_wire::{StatusCode, Url, is_this_machine};
 use serde_json::Value;
 
@@ -89,8 +90,7 @@ impl WaysBack {
             return form.to_owned();
         };
         if let Some(state) = FormText(form).value(STATE) {
-            let travellers = self.travellers.lock();
-            let mut travellers = travellers.unwrap_or_else(PoisonError::into_inner);
+            let mut travellers = lock(&self.travellers);
             travellers.retain(|known| known.state != state);
             if travellers.len() >= MAX_UNDER_WAY {
                 travellers.pop_front();
@@ -109,8 +109,7 @@ impl WaysBack {
     /// Sends somebody who came back on to the client, once; nothing where nobody is expected.
     pub(super) fn arrived(&self, path: &str, query: &str) -> Option<Reply> {
         let state = FormText(query).value(STATE)?;
-        let travellers = self.travellers.lock();
-        let mut travellers = travellers.unwrap_or_else(PoisonError::into_inner);
+        let mut travellers = lock(&self.travellers);
         let is_expected = |known: &Traveller| known.state == state && known.path == path;
         let at = travellers.iter().position(is_expected)?;
         let traveller = travellers.remove(at)?;

@@ -5,9 +5,10 @@ mod ocsf;
 pub(crate) mod spans;
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use proofhouse_detect::{TraceMessage, TraceWriter};
+use proofhouse_wire::sync::lock;
 use serde_json::{Map, Value, json};
 
 use crate::finding::GuardFinding;
@@ -41,7 +42,7 @@ pub struct SharedRecorder(Arc<Mutex<GuardRecorder>>);
 impl SharedRecorder {
     /// Does something with it.
     pub fn with<T>(&self, work: impl FnOnce(&mut GuardRecorder) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut lock(&self.0))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Sessions of one process that share what they learn, such as those of the servers that one agent under test uses.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
+
+use proofhouse_wire::sync::lock;
 
 use crate::engine::GuardSession;
 
@@ -15,7 +17,7 @@ pub struct SessionGroup(Arc<Mutex<Vec<Weak<Mutex<GuardSession>>>>>);
 impl SessionGroup {
     /// A session takes part from now on, and knows what the others know.
     pub fn join(&self, session: &MemberSession) {
-        let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut members = lock(&self.0);
         members.retain(|member| member.strong_count() > 0);
         // Each knows what all know, so one is enough.
         let known = members.iter().find_map(Weak::upgrade);
@@ -29,7 +31,7 @@ impl SessionGroup {
 
     /// Tells the others what a session learned since this was called last. They know it when this returns.
     pub fn tell(&self, session: &MemberSession) {
-        let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let members = lock(&self.0);
         let facts = with(session, GuardSession::take_facts);
         if facts.is_empty() {
             return;
@@ -42,5 +44,5 @@ impl SessionGroup {
 }
 
 fn with<T>(session: &MemberSession, work: impl FnOnce(&mut GuardSession) -> T) -> T {
-    work(&mut session.lock().unwrap_or_else(PoisonError::into_inner))
+    work(&mut lock(session))
 }

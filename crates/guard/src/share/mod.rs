@@ -14,9 +14,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::oneshot;
 
@@ -119,11 +120,11 @@ impl SessionShare {
 
 impl ShareState {
     fn with_session<T>(&self, work: impl FnOnce(&mut GuardSession) -> T) -> T {
-        work(&mut self.session.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut lock(&self.session))
     }
 
     fn with_partners<T>(&self, work: impl FnOnce(&mut BTreeMap<u64, Arc<SharePartner>>) -> T) -> T {
-        work(&mut self.partners.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut lock(&self.partners))
     }
 
     fn note(&self, code: FindingCode, message: &str) {

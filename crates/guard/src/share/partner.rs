@@ -2,10 +2,10 @@
 
 use std::io;
 use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::sync::lock;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
@@ -96,7 +96,7 @@ impl SharePartner {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, PartnerOutgoing> {
-        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.outgoing)
     }
 }
 

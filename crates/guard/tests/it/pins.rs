@@ -1,7 +1,9 @@
 //! Definitions that are recorded, change, look suspicious, and are approved.
 
 use proofhouse_guard::engine::Passage;
-use proofhouse_guard::pins::{Lock, LockFile, PinKind, changes_of_server, check_server};
+use proofhouse_guard::pins::{
+    Lock, LockFile, PinKind, changes_of_server, check_server, hidden_text,
+};
 use proofhouse_guard::policy::Policy;
 use proofhouse_guard::{FindingCode, GuardDecision};
 use serde_json::{Value, json};
@@ -410,6 +412,23 @@ fn what_is_suspicious_is_found_without_a_lock_too() {
     assert!(refusal(&tried.call("read", &json!({}))).contains("not approved"));
     assert_eq!(tried.call("read_file", &json!({})), Passage::Pass);
     assert_eq!(tried.call("never_listed", &json!({})), Passage::Pass);
+}
+
+#[test]
+fn forms_of_signs_are_not_hidden_text_and_texts_in_selectors_are() {
+    for (description, is_hidden) in [
+        (
+            "Likes \u{2764}\u{fe0f}, 1\u{fe0f}\u{20e3}, \u{2764}\u{fe0f}\u{200d}\u{1f525}.",
+            false,
+        ),
+        ("Reads\u{fe02} a file.", true),
+        ("Likes \u{2764}\u{fe0f}\u{fe03}\u{fe04}.", true),
+        ("\u{fe0f}Reads.", true),
+        ("Reads\u{fffa} a file.", true),
+    ] {
+        let found = hidden_text(&json!({ "description": description }));
+        assert_eq!(found.is_some(), is_hidden, "{description:?}");
+    }
 }
 
 #[test]

@@ -299,6 +299,10 @@ fn an_address_is_found_behind_entities_and_characters_that_cannot_be_seen() {
         ),
         ("Write to eve@ev\u{ad}il.example now.", TaintForm::Invisible),
         (
+            "Write to eve@ev\u{fe0f}il.example now.",
+            TaintForm::Invisible,
+        ),
+        (
             "Write to eve@e\u{200b}vil.exam\u{2060}ple now.",
             TaintForm::Invisible,
         ),

@@ -30,7 +30,7 @@ impl<'s> ManifestDecoder<'s> {
             .unwrap_or_default();
         let prompt = fields.read("prompt", |decoder, node| decoder.text_with(node, &["now"]));
         let model = fields.text("model");
-        let priority = fields.read("priority", Self::number);
+        let priority = fields.whole("priority");
         let mount = fields.read("mount", Self::mount).unwrap_or_default();
         let limits = fields.read("limits", Self::task_limits).unwrap_or_default();
         let capabilities = fields
@@ -82,18 +82,6 @@ impl<'s> ManifestDecoder<'s> {
         template
     }
 
-    pub(super) fn number(&mut self, node: NodeRef<'s>) -> Option<u64> {
-        let number = match node.scalar() {
-            Some(YamlScalar::UInt(number)) => Some(number),
-            Some(YamlScalar::Int(number)) => u64::try_from(number).ok(),
-            _ => None,
-        };
-        if number.is_none() {
-            self.mismatch(node, "a whole number that is not negative");
-        }
-        number
-    }
-
     /// The scopes of a mount: one word, or a list of words.
     fn mount(&mut self, node: NodeRef<'s>) -> Option<Vec<MountScope>> {
         if matches!(node.scalar(), Some(YamlScalar::Text(word)) if word == fields::NO_MOUNT) {
@@ -116,34 +104,18 @@ impl<'s> ManifestDecoder<'s> {
     }
 
     fn mount_scope(&mut self, node: NodeRef<'s>) -> Option<MountScope> {
-        let word = self.choice(node, fields::MOUNT_SCOPES)?;
+        let word = self.word(node, fields::MOUNT_SCOPES)?;
         MountScope::named(word)
-    }
-
-    /// One of some words.
-    pub(super) fn choice(
-        &mut self,
-        node: NodeRef<'s>,
-        words: &'static [&'static str],
-    ) -> Option<&'static str> {
-        let text = self.text(node)?;
-        let found = words.iter().find(|word| **word == text).copied();
-        if found.is_none() {
-            let shown: String = text.chars().take(60).collect();
-            let help = Some(format!("use one of: {}", words.join(", ")));
-            self.error("TM-008", format!("`{shown}` cannot be used here"), help);
-        }
-        found
     }
 
     fn task_limits(&mut self, node: NodeRef<'s>) -> Option<TaskLimits> {
         let mut fields = self.fields(node, &fields::LIMITS)?;
         Some(TaskLimits {
-            max_turns: fields.read("max_turns", Self::number),
-            max_prompt_tokens: fields.read("max_prompt_tokens", Self::number),
-            max_completion_tokens: fields.read("max_completion_tokens", Self::number),
+            max_turns: fields.whole("max_turns"),
+            max_prompt_tokens: fields.whole("max_prompt_tokens"),
+            max_completion_tokens: fields.whole("max_completion_tokens"),
             max_age: fields.read("max_age", Self::duration),
-            max_tool_calls: fields.read("max_tool_calls", Self::number),
+            max_tool_calls: fields.whole("max_tool_calls"),
         })
     }
 

@@ -61,7 +61,7 @@ impl<'s> ManifestDecoder<'s> {
             decoder.text_with(node, place.variables())
         });
         let on_fail = match fields.read("on_fail", |decoder, node| {
-            let word = decoder.choice(node, fields::ON_FAIL)?;
+            let word = decoder.word(node, fields::ON_FAIL)?;
             if word == "block" && place.is_guardrail() {
                 let help = Some("use `lock_task` or `continue`".to_owned());
                 decoder.error("TM-023", "a guardrail may not `block`".to_owned(), help);

@@ -1,7 +1,7 @@
 //! `mcp`: the tools of an MCP server.
 
+use proofhouse_source::NodeRef;
 use proofhouse_source::format::{FieldKind as Kind, FormatReader, TypeSpec};
-use proofhouse_source::{NodeRef, YamlScalar};
 
 use super::{BackendBlock, inherit_headers, take};
 use crate::decode::ManifestDecoder;
@@ -126,16 +126,10 @@ impl BackendBlock for Mcp {
 
 impl<'s> ManifestDecoder<'s> {
     fn transport(&mut self, node: NodeRef<'s>) -> Option<McpTransport> {
-        match node.scalar() {
-            Some(YamlScalar::Text("stdio")) => Some(McpTransport::Stdio),
-            Some(YamlScalar::Text("sse")) => Some(McpTransport::Sse),
-            Some(YamlScalar::Text("streamable_http")) => Some(McpTransport::StreamableHttp),
-            _ => {
-                let message = format!("{} is not a transport", node.describe());
-                let help = Some(format!("use one of: {}", TRANSPORTS.join(", ")));
-                self.error("TM-008", message, help);
-                None
-            }
+        match self.word(node, TRANSPORTS)? {
+            "stdio" => Some(McpTransport::Stdio),
+            "sse" => Some(McpTransport::Sse),
+            _ => Some(McpTransport::StreamableHttp),
         }
     }
 }

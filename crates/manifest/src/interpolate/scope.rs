@@ -150,7 +150,16 @@ impl TemplateScope {
     pub fn resolve(&self, reference: &TemplateReference) -> Result<Value, ResolveError> {
         match reference.root {
             Root::Auth => Ok(Value::from(self.token_of(reference)?)),
-            _ => self.find(reference).cloned(),
+            Root::Parameters
+            | Root::Settings
+            | Root::Session
+            | Root::Runtime
+            | Root::Agent
+            | Root::Context
+            | Root::Mount
+            | Root::Subscription
+            | Root::Subscribe
+            | Root::Event => self.find(reference).cloned(),
         }
     }
 
@@ -161,7 +170,16 @@ impl TemplateScope {
     ) -> Result<Cow<'_, str>, ResolveError> {
         match reference.root {
             Root::Auth => self.token_of(reference).map(Cow::Borrowed),
-            _ => self.find(reference).map(as_text),
+            Root::Parameters
+            | Root::Settings
+            | Root::Session
+            | Root::Runtime
+            | Root::Agent
+            | Root::Context
+            | Root::Mount
+            | Root::Subscription
+            | Root::Subscribe
+            | Root::Event => self.find(reference).map(as_text),
         }
     }
 
@@ -177,7 +195,15 @@ impl TemplateScope {
             match reference.root {
                 Root::Settings => find_dotted(value, &reference.path),
                 Root::Subscribe => find(value, &reference.path, true),
-                _ => find(value, &reference.path, false),
+                Root::Parameters
+                | Root::Session
+                | Root::Runtime
+                | Root::Agent
+                | Root::Context
+                | Root::Mount
+                | Root::Auth
+                | Root::Subscription
+                | Root::Event => find(value, &reference.path, false),
             }
         });
         match (found, reference.root) {

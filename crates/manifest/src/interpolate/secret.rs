@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{
     GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD,
 };
+use data_encoding::HEXLOWER;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
@@ -92,8 +93,7 @@ impl Secrets {
             component,
             escaped,
         ];
-        let hex = secret.bytes().map(|byte| format!("{byte:02x}"));
-        let hex = hex.collect::<String>();
+        let hex = HEXLOWER.encode(secret.as_bytes());
         forms.extend([secret.to_uppercase(), secret.to_lowercase()]);
         forms.extend([secret.chars().rev().collect(), hex.to_uppercase(), hex]);
         for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {

@@ -41,6 +41,8 @@ impl<'s> FormatReader<'s> for DocumentDecoder<'s> {
         mismatch: "PH-010",
         unknown_key: "PH-009",
         empty: "PH-201",
+        refused: crate::error::UNKNOWN_VARIANT,
+        shows_values: true,
     };
 
     fn walk(&mut self) -> &mut DocumentWalk<'s> {
@@ -132,40 +134,6 @@ impl<'s> DocumentDecoder<'s> {
         }
     }
 
-    fn integer(&mut self, node: NodeRef<'s>) -> Option<i64> {
-        match node.scalar() {
-            Some(YamlScalar::Int(value)) => Some(value),
-            Some(YamlScalar::UInt(_) | YamlScalar::OutOfRange(_)) => {
-                self.out_of_range(node);
-                None
-            }
-            _ => {
-                self.mismatch(node, "an integer");
-                None
-            }
-        }
-    }
-
-    fn number(&mut self, node: NodeRef<'s>) -> Option<f64> {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "the specification compares as doubles"
-        )]
-        match node.scalar() {
-            Some(YamlScalar::Int(value)) => Some(value as f64),
-            Some(YamlScalar::UInt(value)) => Some(value as f64),
-            Some(YamlScalar::Float(value)) => Some(value),
-            Some(YamlScalar::OutOfRange(_)) => {
-                self.out_of_range(node);
-                None
-            }
-            _ => {
-                self.mismatch(node, "a number");
-                None
-            }
-        }
-    }
-
     /// A duration as it is written; `validate` says whether it is one.
     fn duration(&mut self, node: NodeRef<'s>) -> Option<DurationText> {
         if let Some(YamlScalar::Int(number)) = node.scalar() {
@@ -177,25 +145,14 @@ impl<'s> DocumentDecoder<'s> {
         self.text(node).map(DurationText::new)
     }
 
+    /// A value of a closed set where no row of the table stands.
     fn choice<E: FromStr<Err = UnknownVariant>>(&mut self, node: NodeRef<'s>) -> Option<E> {
-        let Some(YamlScalar::Text(text)) = node.scalar() else {
-            self.mismatch(node, "a string");
-            return None;
-        };
-        match text.parse() {
-            Ok(member) => Some(member),
-            Err(UnknownVariant { expected, .. }) => {
-                let name = self.place();
-                let shown: String = text.chars().take(60).collect();
-                let help = Some(match self.walk.near(text, expected.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("use one of: {}", expected.join(", ")),
-                });
-                let message = format!("`{shown}` is not a value of {name}");
-                self.error(crate::error::UNKNOWN_VARIANT, message, help);
-                None
-            }
+        let text = self.text(node)?;
+        let value = text.parse();
+        if let Err(UnknownVariant { expected, .. }) = &value {
+            self.unknown_word(&text, expected);
         }
+        value.ok()
     }
 
     fn note(&mut self, code: &'static str, message: String, help: Option<String>) {
@@ -212,8 +169,6 @@ trait DocumentFields<'s> {
     fn open<E: From<&'s str>>(&mut self, key: &'static str) -> Option<E>;
 
     fn integer(&mut self, key: &'static str) -> Option<i64>;
-
-    fn choice<E: FromStr<Err = UnknownVariant>>(&mut self, key: &'static str) -> Option<E>;
 
     fn duration(&mut self, key: &'static str) -> Option<DurationText>;
 
@@ -240,10 +195,6 @@ impl<'s> DocumentFields<'s> for Fields<'_, 's, DocumentDecoder<'s>> {
 
     fn integer(&mut self, key: &'static str) -> Option<i64> {
         self.read(key, DocumentDecoder::integer)
-    }
-
-    fn choice<E: FromStr<Err = UnknownVariant>>(&mut self, key: &'static str) -> Option<E> {
-        self.read(key, DocumentDecoder::choice)
     }
 
     fn duration(&mut self, key: &'static str) -> Option<DurationText> {

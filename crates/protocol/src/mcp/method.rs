@@ -137,7 +137,25 @@ impl McpMethod {
         match self {
             Self::ToolsCall | Self::PromptsGet => Some("name"),
             Self::ResourcesRead => Some("uri"),
-            _ => None,
+            Self::Initialize
+            | Self::Ping
+            | Self::ToolsList
+            | Self::ResourcesList
+            | Self::ResourcesTemplatesList
+            | Self::ResourcesSubscribe
+            | Self::ResourcesUnsubscribe
+            | Self::PromptsList
+            | Self::CompletionComplete
+            | Self::LoggingSetLevel
+            | Self::SamplingCreateMessage
+            | Self::ElicitationCreate
+            | Self::RootsList
+            | Self::TasksGet
+            | Self::TasksResult
+            | Self::TasksList
+            | Self::TasksCancel
+            | Self::ServerDiscover
+            | Self::SubscriptionsListen => None,
         }
     }
 
@@ -163,7 +181,25 @@ impl McpMethod {
             Self::ElicitationCreate => Some("elicitation"),
             Self::SamplingCreateMessage => Some("sampling"),
             Self::RootsList => Some("roots"),
-            _ => None,
+            Self::Initialize
+            | Self::Ping
+            | Self::ToolsList
+            | Self::ToolsCall
+            | Self::ResourcesList
+            | Self::ResourcesRead
+            | Self::ResourcesTemplatesList
+            | Self::ResourcesSubscribe
+            | Self::ResourcesUnsubscribe
+            | Self::PromptsList
+            | Self::PromptsGet
+            | Self::CompletionComplete
+            | Self::LoggingSetLevel
+            | Self::TasksGet
+            | Self::TasksResult
+            | Self::TasksList
+            | Self::TasksCancel
+            | Self::ServerDiscover
+            | Self::SubscriptionsListen => None,
         }
     }
 
@@ -217,7 +253,20 @@ impl McpMethod {
             Self::PromptsList => "prompts",
             Self::PromptsGet => "messages",
             Self::RootsList => "roots",
-            _ => return None,
+            Self::Initialize
+            | Self::Ping
+            | Self::ResourcesSubscribe
+            | Self::ResourcesUnsubscribe
+            | Self::CompletionComplete
+            | Self::LoggingSetLevel
+            | Self::SamplingCreateMessage
+            | Self::ElicitationCreate
+            | Self::TasksGet
+            | Self::TasksResult
+            | Self::TasksList
+            | Self::TasksCancel
+            | Self::ServerDiscover
+            | Self::SubscriptionsListen => return None,
         })
     }
 

@@ -92,7 +92,14 @@ impl McpNotification {
             Self::PromptsListChanged => "promptsListChanged",
             Self::ResourcesListChanged => "resourcesListChanged",
             Self::ResourcesUpdated => "resourceSubscriptions",
-            _ => return None,
+            Self::Initialized
+            | Self::Cancelled
+            | Self::Progress
+            | Self::RootsListChanged
+            | Self::Message
+            | Self::TasksStatus
+            | Self::ElicitationComplete
+            | Self::SubscriptionsAcknowledged => return None,
         })
     }
 }

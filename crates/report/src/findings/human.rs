@@ -2,7 +2,8 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use proofhouse_source::{
-    Diagnostic, DiagnosticSeverity, Span, is_invisible, printable, printable_line,
+    Diagnostic, DiagnosticSeverity, Span, is_invisible, is_variation_selector, printable,
+    printable_line,
 };
 
 use super::{Checked, FindingTotals};
@@ -116,7 +117,8 @@ fn same_length(text: &str) -> String {
             (_, '\t') => c,
             (1, c) if c.is_control() => '?',
             (2, c) if c.is_control() => '\u{b7}',
-            (3, c) if is_invisible(c) => '\u{fffd}',
+            // As `printable` does: the form of an emoji stays.
+            (3, c) if is_invisible(c) && !is_variation_selector(c) => '\u{fffd}',
             _ => c,
         })
         .collect()

@@ -1,9 +1,6 @@
 //! A campaign made by hand with everything that reports are made of.
 #![allow(unreachable_pub, reason = "helpers of tests stand outside of them")]
 
-#[path = "../../../campaign/tests/it/support/mod.rs"]
-mod results;
-
 use std::collections::BTreeMap;
 
 use proofhouse_campaign::comparison::{CellComparison, Change, Comparison, SubjectComparison};
@@ -13,9 +10,8 @@ use proofhouse_campaign::statistics::{CountPair, Rate, rise};
 use proofhouse_detect::TraceMessage;
 use proofhouse_oatf::Direction;
 use proofhouse_report::{ReportInput, render};
+use proofhouse_test_support::campaign_result::{HOSTILE, result};
 use serde_json::json;
-
-pub use results::{HOSTILE, result};
 
 pub struct Sample {
     pub result: CampaignResult,

@@ -1,12 +1,12 @@
 //! Requests that may be repeated: what an `Idempotency-Key` says, and which task it names.
 
+use data_encoding::HEXLOWER;
 use http::HeaderMap;
 use ring::{digest, hmac};
 use serde_json::json;
 
 use super::Caller;
 use crate::engine::{Idempotency, TaskRequest};
-use crate::keys::hex;
 use crate::problem::Problem;
 
 /// The longest key of a repeated request.
@@ -39,7 +39,7 @@ pub(super) fn task(caller: &Caller, key: &str, request: &TaskRequest) -> Idempot
     let tag = hmac::sign(&secret, format!("task\n{key}").as_bytes());
     let id: Vec<u8> = tag.as_ref().iter().copied().take(ID_BYTES).collect();
     Idempotency {
-        task: format!("task-{}", hex(&id)),
+        task: format!("task-{}", HEXLOWER.encode(&id)),
         fingerprint: fingerprint(request),
     }
 }
@@ -52,7 +52,7 @@ fn fingerprint(request: &TaskRequest) -> String {
     });
     said.sort_all_objects();
     let hash = digest::digest(&digest::SHA256, said.to_string().as_bytes());
-    format!("sha256:{}", hex(hash.as_ref()))
+    format!("sha256:{}", HEXLOWER.encode(hash.as_ref()))
 }
 
 #[cfg(test)]

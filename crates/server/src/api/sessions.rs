@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use proofhouse_store::model::SessionKind;
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Api, AuditNote, store_problem};
-use crate::keys::{self, hex, random_text};
+use crate::keys::{self, random_text};
 use crate::problem::Problem;
 
 /// How long someone stays signed in.
@@ -71,21 +72,14 @@ pub(crate) async fn begin(
 /// What shows that a form comes from a page that was made for whoever holds this cookie. Pages elsewhere cannot read it.
 pub(crate) fn form_token(cookie: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, cookie.as_bytes());
-    hex(hmac::sign(&key, b"form").as_ref())
+    HEXLOWER.encode(hmac::sign(&key, b"form").as_ref())
 }
 
 /// Whether a form came with the token of this cookie, in a time that says nothing about it.
 pub(crate) fn is_form_token(cookie: &str, token: &str) -> bool {
     let key = hmac::Key::new(hmac::HMAC_SHA256, cookie.as_bytes());
-    let bytes: Option<Vec<u8>> = (token.is_ascii() && token.len() == 64)
-        .then(|| {
-            (0..64)
-                .step_by(2)
-                .map(|at| u8::from_str_radix(token.get(at..at + 2)?, 16).ok())
-                .collect()
-        })
-        .flatten();
-    bytes.is_some_and(|bytes| hmac::verify(&key, b"form", &bytes).is_ok())
+    let tag = HEXLOWER_PERMISSIVE.decode(token.as_bytes());
+    tag.is_ok_and(|tag| hmac::verify(&key, b"form", &tag).is_ok())
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! What keeps an open page of the dashboard up to date: a stream that says when the page shows something else by now.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Extension;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use http::{HeaderMap, header};
+use http::header;
+use http::request::Parts;
 use proofhouse_store::model::{DeliveryRecord, TaskRecord};
 use serde::Deserialize;
 use serde_json::json;
@@ -115,26 +115,13 @@ pub(super) fn mark_of(value: &serde_json::Value) -> String {
 }
 
 pub(super) async fn list(
-    State(api): State<Arc<Api>>,
-    caller: Result<Caller, Problem>,
-    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
-    headers: HeaderMap,
-    query: Result<Query<TaskQuery>, Problem>,
-) -> Response {
-    let opened = async {
-        let Query(query) = query?;
-        let seen = query.seen.clone();
-        let follower = api.engine().follow_all();
-        let page = LivePage::List(Box::new(query));
-        Opening {
-            peer,
-            headers,
-            seen,
-        }
-        .open(&api, caller?, page, Some(follower))
-        .await
-    };
-    opened.await.unwrap_or_else(IntoResponse::into_response)
+    opening: Opening,
+    Query(query): Query<TaskQuery>,
+) -> Result<Response, Problem> {
+    let seen = query.seen.clone();
+    let follower = opening.api.engine().follow_all();
+    let page = LivePage::List(Box::new(query));
+    opening.open(page, seen, Some(follower)).await
 }
 
 /// What whoever follows a task has seen last.
@@ -144,109 +131,85 @@ pub(super) struct SeenQuery {
 }
 
 pub(super) async fn task(
-    State(api): State<Arc<Api>>,
-    caller: Result<Caller, Problem>,
-    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
-    headers: HeaderMap,
-    path: Result<Path<String>, Problem>,
-    query: Result<Query<SeenQuery>, Problem>,
-) -> Response {
-    let opened = async {
-        let (Path(task), Query(query)) = (path?, query?);
-        let follower = api.engine().follow(&task);
-        let page = LivePage::Task(task);
-        let seen = query.seen;
-        Opening {
-            peer,
-            headers,
-            seen,
-        }
-        .open(&api, caller?, page, Some(follower))
-        .await
-    };
-    opened.await.unwrap_or_else(IntoResponse::into_response)
+    opening: Opening,
+    Path(task): Path<String>,
+    Query(query): Query<SeenQuery>,
+) -> Result<Response, Problem> {
+    let follower = opening.api.engine().follow(&task);
+    let page = LivePage::Task(task);
+    opening.open(page, query.seen, Some(follower)).await
 }
 
 pub(super) async fn campaign_list(
-    State(api): State<Arc<Api>>,
-    caller: Result<Caller, Problem>,
-    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
-    headers: HeaderMap,
-    query: Result<Query<CampaignQuery>, Problem>,
-) -> Response {
-    let opened = async {
-        let Query(query) = query?;
-        let seen = query.seen.clone();
-        let page = LivePage::Campaigns(query);
-        Opening {
-            peer,
-            headers,
-            seen,
-        }
-        .open(&api, caller?, page, None)
-        .await
-    };
-    opened.await.unwrap_or_else(IntoResponse::into_response)
+    opening: Opening,
+    Query(query): Query<CampaignQuery>,
+) -> Result<Response, Problem> {
+    let seen = query.seen.clone();
+    opening.open(LivePage::Campaigns(query), seen, None).await
 }
 
 pub(super) async fn campaign(
-    State(api): State<Arc<Api>>,
-    caller: Result<Caller, Problem>,
-    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
-    headers: HeaderMap,
-    path: Result<Path<String>, Problem>,
-    query: Result<Query<SeenQuery>, Problem>,
-) -> Response {
-    let opened = async {
-        let (Path(campaign), Query(query)) = (path?, query?);
-        let page = LivePage::Campaign(campaign);
-        let seen = query.seen;
-        Opening {
-            peer,
-            headers,
-            seen,
-        }
-        .open(&api, caller?, page, None)
-        .await
-    };
-    opened.await.unwrap_or_else(IntoResponse::into_response)
+    opening: Opening,
+    Path(campaign): Path<String>,
+    Query(query): Query<SeenQuery>,
+) -> Result<Response, Problem> {
+    let page = LivePage::Campaign(campaign);
+    opening.open(page, query.seen, None).await
 }
 
-/// What a request for a stream says.
-struct Opening {
-    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
-    headers: HeaderMap,
-    seen: Option<String>,
+/// A request for a stream: who asks, from where, and what they were told last.
+pub(super) struct Opening {
+    api: Arc<Api>,
+    caller: Caller,
+    peer: Option<IpAddr>,
+    last: Option<String>,
+}
+
+impl FromRequestParts<Arc<Api>> for Opening {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, api).await?;
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        // A browser that comes back says what it was told last.
+        let last = parts.headers.get("last-event-id");
+        let last = last.and_then(|value| value.to_str().ok());
+        Ok(Self {
+            api: Arc::clone(api),
+            caller,
+            peer: peer.map(|ConnectInfo(peer)| peer.ip()),
+            last: last.map(str::to_owned),
+        })
+    }
 }
 
 impl Opening {
     async fn open(
         self,
-        api: &Arc<Api>,
-        caller: Caller,
         page: LivePage,
+        seen: Option<String>,
         follower: Option<TaskFollower>,
     ) -> Result<Response, Problem> {
+        let Self {
+            api,
+            caller,
+            peer,
+            last,
+        } = self;
         caller.needs(page.scope())?;
-        page.mark(api, &caller).await?;
-        let peer = self.peer.map(|Extension(ConnectInfo(peer))| peer.ip());
+        page.mark(&api, &caller).await?;
         let permit = api.streams.admit(peer).ok_or_else(|| {
             Problem::unavailable("there are too many streams; load the page again to see changes")
         })?;
-        // A browser that comes back says what it was told last.
-        let last = self.headers.get("last-event-id");
-        let last = last
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
         let now = Instant::now();
         let reader = LiveReader {
-            api: Arc::clone(api),
-            access: api.access.watch(api, &caller),
+            access: api.access.watch(&api, &caller),
+            api,
             caller,
             _permit: permit,
             page,
             follower,
-            seen: last.or(self.seen).unwrap_or_default(),
+            seen: last.or(seen).unwrap_or_default(),
             look_at: now,
             until: now + LONGEST,
         };

@@ -229,6 +229,14 @@ fn detail(turn: &Turn) -> Option<Value> {
         Turn::Asked { review, .. } => Some(json!({"review": review})),
         Turn::Ended { end, .. } => Some(json!({"end": end})),
         Turn::Failed { message, .. } => Some(json!({"failed": message})),
-        _ => None,
+        Turn::Input { .. }
+        | Turn::Llm { .. }
+        | Turn::Capability { .. }
+        | Turn::Discarded { .. }
+        | Turn::Interrupted { .. }
+        | Turn::Calling { .. }
+        | Turn::Invoked { .. }
+        | Turn::Decided { .. }
+        | Turn::Output { .. } => None,
     }
 }

@@ -1,7 +1,6 @@
 //! New tasks: what they listen to, what their bindings seal, and their first input, as one row to store.
 
-use std::fmt::Write as _;
-
+use data_encoding::HEXLOWER;
 use proofhouse_agent::task::{TaskOptions, User};
 use proofhouse_manifest::{Agent, Receive};
 use proofhouse_store::model::{AllowEntry, DirectDelivery, NewInterest, NewPoll, NewTask};
@@ -200,10 +199,7 @@ pub(super) fn random_id(options: &EngineOptions, prefix: &str) -> Result<String,
         let message = "the system gives no random numbers".to_owned();
         return Err(EngineError::Unavailable(message));
     }
-    Ok(bytes.iter().fold(format!("{prefix}-"), |mut id, byte| {
-        let _ = write!(id, "{byte:02x}");
-        id
-    }))
+    Ok(format!("{prefix}-{}", HEXLOWER.encode(&bytes)))
 }
 
 /// A random number below this.

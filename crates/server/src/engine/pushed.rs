@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use data_encoding::HEXLOWER;
 use proofhouse_store::model::ChannelRecord;
 use proofhouse_tools::receive::webhook::Delivery;
 use ring::digest;
@@ -35,13 +36,7 @@ pub(super) fn digest(
         let _ = write!(text, "\n{}", value.unwrap_or_default());
     }
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
-    digest
-        .as_ref()
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    HEXLOWER.encode(digest.as_ref())
 }
 
 fn collect<'v>(value: Option<&'v Value>, names: &mut Vec<&'v str>) {

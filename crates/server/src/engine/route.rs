@@ -373,7 +373,9 @@ fn admit(
             Some(verification) if verification.is_accepted(inner.options.strict) => {}
             Some(Verification::Refused { reason }) => return Err(Discard::Signature { reason }),
             // The event was not there when the webhook came, so nothing was checked for it.
-            _ => return Err(Discard::Unsigned),
+            Some(Verification::Verified { .. } | Verification::Unsigned) | None => {
+                return Err(Discard::Unsigned);
+            }
         }
     }
     let declared = compiled.event(&interest.event);
@@ -444,7 +446,9 @@ fn triggered(
         let signed = match signatures::whole_signature(&event.headers) {
             Some(verification) if verification.is_accepted(inner.options.strict) => Ok(()),
             Some(Verification::Refused { reason }) => Err(Discard::Signature { reason }),
-            _ => Err(Discard::Unsigned),
+            Some(Verification::Verified { .. } | Verification::Unsigned) | None => {
+                Err(Discard::Unsigned)
+            }
         };
         let fired = signed.and_then(|()| trigger::fire(one, value, &now));
         let outcome = match fired {

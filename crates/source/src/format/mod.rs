@@ -11,6 +11,8 @@ mod reader;
 pub mod reference;
 pub mod schema;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use duration::{DurationError, Durations};
 pub use file::FileFormat;

@@ -1,6 +1,9 @@
 //! Reads mappings by the table of a format: fields by key, and findings about keys that are unknown, missing,
 //! empty or there twice.
 
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
 use serde_json::Value;
 
 use super::table::{FieldSpec, TypeSpec};
@@ -25,6 +28,10 @@ pub struct Wording {
     pub unknown_key: &'static str,
     /// The code of a key with nothing behind it.
     pub empty: &'static str,
+    /// The code of a word or a number that is none of those that may be there.
+    pub refused: &'static str,
+    /// Whether messages may repeat what is written. Where secrets can stand in the wrong place, they may not.
+    pub shows_values: bool,
 }
 
 /// Reads documents of one format. A field that cannot be read is left out and the walk goes on, so that one
@@ -57,6 +64,8 @@ pub struct Wording {
 ///         mismatch: "E-1",
 ///         unknown_key: "E-2",
 ///         empty: "E-3",
+///         refused: "E-5",
+///         shows_values: true,
 ///     };
 ///     fn walk(&mut self) -> &mut DocumentWalk<'s> {
 ///         &mut self.0
@@ -207,6 +216,99 @@ pub trait FormatReader<'s>: Sized {
         }
         self.mismatch(node, "true or false");
         None
+    }
+
+    /// One of some words.
+    fn word(&mut self, node: NodeRef<'s>, words: &[&'static str]) -> Option<&'static str> {
+        let text = self.text(node)?;
+        let found = words.iter().copied().find(|word| *word == text);
+        if found.is_none() {
+            self.unknown_word(&text, words);
+        }
+        found
+    }
+
+    /// Reports a word that is none of those that may be there.
+    fn unknown_word(&mut self, text: &str, words: &[&str]) {
+        let place = self.place();
+        let message = if Self::WORDING.shows_values {
+            let shown: String = text.chars().take(60).collect();
+            format!("`{shown}` is not a value of {place}")
+        } else {
+            format!("{place} cannot be used")
+        };
+        let help = match self.walk().near(text, words.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("use one of: {}", words.join(", ")),
+        };
+        self.walk()
+            .error(Self::WORDING.refused, message, Some(help));
+    }
+
+    /// A whole number of 64 bits, with its sign. What it may be is found out elsewhere.
+    fn integer(&mut self, node: NodeRef<'s>) -> Option<i64> {
+        match node.scalar() {
+            Some(YamlScalar::Int(value)) => Some(value),
+            Some(YamlScalar::UInt(_) | YamlScalar::OutOfRange(_)) => {
+                self.out_of_range(node);
+                None
+            }
+            _ => {
+                self.mismatch(node, "an integer");
+                None
+            }
+        }
+    }
+
+    /// A number. What it may be is found out elsewhere.
+    fn number(&mut self, node: NodeRef<'s>) -> Option<f64> {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "numbers with a fraction are doubles, and others beside them are read as such"
+        )]
+        match node.scalar() {
+            Some(YamlScalar::Int(value)) => Some(value as f64),
+            Some(YamlScalar::UInt(value)) => Some(value as f64),
+            Some(YamlScalar::Float(value)) => Some(value),
+            Some(YamlScalar::OutOfRange(_)) => {
+                self.out_of_range(node);
+                None
+            }
+            _ => {
+                self.mismatch(node, "a number");
+                None
+            }
+        }
+    }
+
+    /// A whole number in a range.
+    fn whole(&mut self, node: NodeRef<'s>, range: RangeInclusive<u64>) -> Option<u64> {
+        let number = match node.scalar() {
+            Some(YamlScalar::Int(number)) => u64::try_from(number).ok(),
+            Some(YamlScalar::UInt(number)) => Some(number),
+            Some(YamlScalar::Float(_) | YamlScalar::OutOfRange(_)) => None,
+            _ => {
+                self.mismatch(node, "a whole number");
+                return None;
+            }
+        };
+        let fits = number.filter(|number| range.contains(number));
+        if fits.is_none() {
+            let (min, max) = range.into_inner();
+            let wanted = match max {
+                max if max == min => min.to_string(),
+                u64::MAX => format!("a whole number from {min}"),
+                max => format!("a whole number from {min} to {max}"),
+            };
+            self.outside(&wanted);
+        }
+        fits
+    }
+
+    /// Reports a number that is none of those that may be there.
+    fn outside(&mut self, wanted: &str) {
+        let message = format!("{} must be {wanted}", self.place());
+        self.walk().error(Self::WORDING.refused, message, None);
     }
 
     /// Any value.
@@ -366,6 +468,63 @@ impl<'s, R: FormatReader<'s>> Fields<'_, 's, R> {
     /// `true` or `false`.
     pub fn flag(&mut self, key: &'static str) -> Option<bool> {
         self.read(key, R::flag)
+    }
+
+    /// One of the words that the table has for the key.
+    pub fn word(&mut self, key: &'static str) -> Option<&'static str> {
+        let words = self.choices(key);
+        self.read(key, |reader, node| reader.word(node, words))
+    }
+
+    /// The value of a closed set that one of the words of the table stands for.
+    pub fn choice<T: FromStr>(&mut self, key: &'static str) -> Option<T> {
+        let value = self.word(key)?.parse().ok();
+        debug_assert!(value.is_some(), "{key} has words that stand for nothing");
+        value
+    }
+
+    /// Some of the words that the table has for the key: one, or a list.
+    pub fn words(&mut self, key: &'static str) -> Vec<&'static str> {
+        let words = self.choices(key);
+        let read = self.read(key, |reader, node| {
+            Some(reader.one_or_more(node, |reader, item| reader.word(item, words)))
+        });
+        read.unwrap_or_default()
+    }
+
+    fn choices(&self, key: &'static str) -> &'static [&'static str] {
+        let words = self.spec(key).map_or(&[][..], |field| field.kind.choices());
+        debug_assert!(
+            !words.is_empty(),
+            "{} has no words for {key}",
+            self.spec.name
+        );
+        words
+    }
+
+    /// A whole number in the range that the table has for the key.
+    pub fn whole<T: TryFrom<u64>>(&mut self, key: &'static str) -> Option<T> {
+        let range = self.spec(key)?.kind.whole_range();
+        debug_assert!(range.is_some(), "{} has no range for {key}", self.spec.name);
+        let range = range?;
+        self.read(key, |reader, node| reader.whole(node, range))
+            .and_then(|number| T::try_from(number).ok())
+    }
+
+    /// A number from 0 to 1.
+    pub fn share(&mut self, key: &'static str) -> Option<f64> {
+        self.read(key, |reader, node| {
+            let number = match node.scalar() {
+                // What does not fit at all is outside as well.
+                Some(YamlScalar::OutOfRange(_)) => f64::NAN,
+                _ => reader.number(node)?,
+            };
+            let fits = (0.0..=1.0).contains(&number);
+            if !fits {
+                reader.outside("a number from 0 to 1");
+            }
+            fits.then_some(number)
+        })
     }
 
     /// A list.

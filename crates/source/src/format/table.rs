@@ -1,5 +1,7 @@
 //! The table of a format: its mappings, their keys, what each may hold and what it is for.
 
+use std::ops::RangeInclusive;
+
 use serde_json::Value;
 
 use super::Durations;
@@ -210,6 +212,10 @@ impl FieldKind {
         match self {
             Self::Choice(words) => words,
             Self::OneOrMore(of) | Self::List { of, .. } | Self::Called(_, of) => of.choices(),
+            Self::AnyOf(kinds) => {
+                let words = kinds.iter().map(Self::choices);
+                words.max_by_key(|words| words.len()).unwrap_or_default()
+            }
             Self::Any
             | Self::Flag
             | Self::Text
@@ -224,10 +230,40 @@ impl FieldKind {
             | Self::Date
             | Self::Object
             | Self::Map { .. }
-            | Self::AnyOf(_)
             | Self::Type(_)
             | Self::Shape(_)
             | Self::Written(..) => &[],
+        }
+    }
+
+    /// The whole numbers that may be there.
+    #[must_use]
+    pub fn whole_range(&self) -> Option<RangeInclusive<u64>> {
+        match self {
+            Self::Integer { min, max } => {
+                Some(u64::try_from(*min).unwrap_or(0)..=max.unwrap_or(u64::MAX))
+            }
+            Self::Exactly(number) => Some(*number..=*number),
+            Self::Called(_, of) => of.whole_range(),
+            Self::AnyOf(kinds) => kinds.iter().find_map(Self::whole_range),
+            Self::Any
+            | Self::Flag
+            | Self::Text
+            | Self::SomeText
+            | Self::Matching(_)
+            | Self::Scalar(_)
+            | Self::Number { .. }
+            | Self::Share
+            | Self::Duration(_)
+            | Self::Date
+            | Self::Choice(_)
+            | Self::Object
+            | Self::Map { .. }
+            | Self::List { .. }
+            | Self::OneOrMore(_)
+            | Self::Type(_)
+            | Self::Shape(_)
+            | Self::Written(..) => None,
         }
     }
 }

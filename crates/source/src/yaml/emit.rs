@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::invisible::is_invisible;
 use crate::yaml::scalar::{YamlScalar, resolve_plain};
 
 /// Keys longer than this are written in the explicit form, because YAML bounds implicit keys.
@@ -217,15 +218,8 @@ fn is_yaml_1_1_word(text: &str) -> bool {
 
 /// Characters that may stand in YAML text as they are, less the ones nobody can see.
 fn is_printable(c: char) -> bool {
-    match c {
-        ' '..='~' => true,
-        '\u{a0}'..='\u{d7ff}' => {
-            !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        }
-        '\u{e000}'..='\u{fffd}' => c != '\u{feff}' && !('\u{fe00}'..='\u{fe0f}').contains(&c),
-        '\u{10000}'..='\u{10ffff}' => !('\u{e0000}'..='\u{e0fff}').contains(&c),
-        _ => false,
-    }
+    matches!(c, ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}')
+        && !is_invisible(c)
 }
 
 fn pad(out: &mut String, indent: usize) {
@@ -330,6 +324,20 @@ mod tests {
                     to_yaml(&value)
                 );
             }
+        }
+    }
+
+    #[test]
+    fn nothing_invisible_is_written_as_it_is() {
+        // The Arabic letter mark, the Mongolian vowel separator and annotations were.
+        for (text, written) in [
+            ("a\u{61c}b", "\"a\\u061cb\"\n"),
+            ("a\u{180e}b", "\"a\\u180eb\"\n"),
+            ("a\u{fffa}b", "\"a\\ufffab\"\n"),
+            ("a\u{fe0f}b", "\"a\\ufe0fb\"\n"),
+            ("a\u{e0041}b", "\"a\\U000e0041b\"\n"),
+        ] {
+            assert_eq!(to_yaml(&json!(text)), written);
         }
     }
 

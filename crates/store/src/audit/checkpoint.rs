@@ -1,6 +1,7 @@
 //! Checkpoints: signed statements that the chain had this hash at this entry. One stands for entries that were removed, or is
 //! kept elsewhere to notice that the end of the log is missing.
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use ring::rand::SystemRandom;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde_json::{Value, json};
@@ -50,7 +51,7 @@ impl CheckpointKey {
     pub fn generate() -> Result<String, CheckpointError> {
         let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
         let made = made.map_err(|_| CheckpointError::NoRandomness)?;
-        Ok(hex(made.as_ref()))
+        Ok(HEXLOWER.encode(made.as_ref()))
     }
 
     /// The key that was kept as this text.
@@ -67,7 +68,7 @@ impl CheckpointKey {
     /// The public half, for those who check signatures.
     #[must_use]
     pub fn public(&self) -> String {
-        format!("{SCHEME}{}", hex(self.0.public_key().as_ref()))
+        format!("{SCHEME}{}", HEXLOWER.encode(self.0.public_key().as_ref()))
     }
 
     /// States that the chain had this hash at this entry.
@@ -81,7 +82,7 @@ impl CheckpointKey {
         AuditCheckpoint {
             seq,
             hash: hash.to_owned(),
-            signature: format!("{SCHEME}{}", hex(signature.as_ref())),
+            signature: format!("{SCHEME}{}", HEXLOWER.encode(signature.as_ref())),
             statement,
         }
     }
@@ -117,18 +118,9 @@ pub fn verify_checkpoint(
     Ok(key.to_owned())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 == 1 || text.len() > 4096 {
-        return None;
-    }
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok())
-        .collect()
+    let decoded = HEXLOWER_PERMISSIVE.decode(text.as_bytes());
+    decoded.ok().filter(|_| text.len() <= 4096)
 }
 
 #[cfg(test)]

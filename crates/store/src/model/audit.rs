@@ -1,5 +1,6 @@
 //! The audit log: entries that are only ever appended, each with a hash over itself and the one before it.
 
+use data_encoding::HEXLOWER;
 use ring::digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,12 +49,7 @@ impl AuditRecord {
             context.update(format!("{}:", field.len()).as_bytes());
             context.update(field.as_bytes());
         }
-        let hash = context.finish();
-        hash.as_ref().iter().fold(String::new(), |mut text, byte| {
-            use std::fmt::Write as _;
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        HEXLOWER.encode(context.finish().as_ref())
     }
 
     /// Whether the entry stands behind one with this hash as it was written.

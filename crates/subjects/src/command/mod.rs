@@ -142,7 +142,7 @@ impl CommandSubject {
             mark,
             directory: match &self.spec.directory {
                 Directory::Fixed(directory) => directory.clone(),
-                _ => run.directory.clone(),
+                Directory::OfRun | Directory::CopyOf(_) => run.directory.clone(),
             },
             urls: Urls::default(),
             user: None,

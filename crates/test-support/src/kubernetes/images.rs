@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use proofhouse_wire::sync::lock;
 
 /// An image that can be pulled.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +61,7 @@ impl Images {
 
     /// Pulls an image; an error is what a registry and a runtime say.
     pub(super) fn pull(&self, name: &str) -> Result<Image, NotStarted> {
-        let mut images = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut images = lock(&self.0);
         let failed = |why: &str| {
             Err(NotStarted(format!(
                 "failed to pull and unpack image \"{name}\": failed to resolve reference \"{name}\": {why}"

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use proofhouse_wire::sync::lock;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -20,12 +21,12 @@ pub(super) struct PodLogs(Arc<Mutex<BTreeMap<(String, String), PathBuf>>>);
 
 impl PodLogs {
     pub(super) fn add(&self, namespace: &str, pod: &str, directory: PathBuf) {
-        let mut pods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pods = lock(&self.0);
         pods.insert((namespace.to_owned(), pod.to_owned()), directory);
     }
 
     fn directory(&self, namespace: &str, pod: &str) -> Option<PathBuf> {
-        let pods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pods = lock(&self.0);
         pods.get(&(namespace.to_owned(), pod.to_owned())).cloned()
     }
 }

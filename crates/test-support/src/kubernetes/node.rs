@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use proofhouse_wire::sync::lock;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -58,7 +59,7 @@ impl NodeShared {
     }
 
     fn groups(&self) -> std::sync::MutexGuard<'_, BTreeSet<u32>> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.groups)
     }
 }
 

@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use proofhouse_wire::sync::lock;
 
 /// Remembers groups of processes, and kills those that are left when its standard input ends.
 const SCRIPT: &str = r#"
@@ -50,7 +52,7 @@ impl Reaper {
     }
 
     fn tell(&self, sign: char, group: u32) {
-        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut input = lock(&self.input);
         if let Some(input) = input.as_mut() {
             let _ = writeln!(input, "{sign} {group}");
         }
@@ -59,7 +61,7 @@ impl Reaper {
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut input = lock(&self.input);
         drop(input.take());
         let _ = self.shell.wait();
     }

@@ -1,7 +1,7 @@
 //! Reads the `auth` block: one provider per name, told apart by `type`.
 
 use proofhouse_source::format::{FormatReader, TypeSpec};
-use proofhouse_source::{NodeRef, PathSegment, did_you_mean};
+use proofhouse_source::{NodeRef, PathSegment};
 use serde_json::{Map, Value};
 use url::{Host, Url};
 
@@ -117,16 +117,7 @@ fn read<'s>(
         let of = reader.text(node)?;
         let found = TYPES.iter().find(|known| known.name == of);
         if found.is_none() {
-            let names = TYPES.each_ref().map(|known| known.name);
-            let help = match did_you_mean(&of, names) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("use one of: {}", names.join(", ")),
-            };
-            reader.error(
-                "OC-005",
-                "this is no type of provider".to_owned(),
-                Some(help),
-            );
+            reader.unknown_word(&of, &TYPES.each_ref().map(|known| known.name));
         }
         found
     });
@@ -253,18 +244,13 @@ impl<'r, 's, 'l> Block<'r, 's, 'l> {
         })
     }
 
-    /// One of these words.
-    pub(super) fn choice(&mut self, key: &'static str, words: &[&str]) -> Option<String> {
-        self.read(key, |reader, node| {
-            let word = reader.text(node)?;
-            if words.contains(&word.as_str()) {
-                return Some(word);
-            }
-            let help = format!("use one of: {}", words.join(", "));
-            let message = format!("this is no `{key}`");
-            reader.error("OC-005", message, Some(help));
+    /// One of the words of the table.
+    pub(super) fn word(&mut self, key: &'static str) -> Option<&'static str> {
+        if self.has(key) {
+            self.fields.word(key)
+        } else {
             None
-        })
+        }
     }
 
     /// One or more words.
@@ -339,16 +325,11 @@ impl<'r, 's, 'l> Block<'r, 's, 'l> {
         let token_url = self.url("token_url");
         let id = self.text("client_id");
         let (has_secret, secret) = (self.has("client_secret"), self.secret("client_secret"));
-        let authentication = self.read("authentication", |reader, node| {
-            match reader.text(node)?.as_str() {
-                "client_secret_basic" => Some(ClientAuthentication::Basic),
-                "client_secret_post" => Some(ClientAuthentication::Post),
-                _ => {
-                    let help = "use client_secret_basic or client_secret_post".to_owned();
-                    let message = "this is no way to authenticate a client".to_owned();
-                    reader.error("OC-005", message, Some(help));
-                    None
-                }
+        let authentication = self.word("authentication").map(|word| {
+            if word == "client_secret_post" {
+                ClientAuthentication::Post
+            } else {
+                ClientAuthentication::Basic
             }
         });
         let scope = self.read("scope", |reader, node| match node.items() {

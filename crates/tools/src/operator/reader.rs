@@ -28,6 +28,8 @@ impl<'s> FormatReader<'s> for OperatorReader<'s, '_> {
         mismatch: "OC-002",
         unknown_key: "OC-003",
         empty: "OC-010",
+        refused: "OC-005",
+        shows_values: false,
     };
 
     fn walk(&mut self) -> &mut DocumentWalk<'s> {

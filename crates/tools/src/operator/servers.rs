@@ -11,7 +11,7 @@ use proofhouse_mcp_auth::{
 use proofhouse_source::format::FormatReader;
 use proofhouse_source::{NodeRef, PathSegment};
 
-use super::fields::{CONSENTS, GRANTS, MCP, MCP_OAUTH};
+use super::fields::{MCP, MCP_OAUTH};
 use super::provider::Block;
 use super::reader::OperatorReader;
 use super::variables::is_name;
@@ -113,8 +113,8 @@ fn read_tool<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Opti
     if let Some(name) = block.text("client_name") {
         config.client_name = name;
     }
-    let grant = block.choice("grant", GRANTS);
-    let consent = block.choice("consent", CONSENTS);
+    let grant = block.word("grant");
+    let consent = block.word("consent");
     let redirect_port = block.port("redirect_port");
     let assertion = block.secret("assertion").map(hidden);
     let exchange = block.url("idp_token_endpoint");
@@ -122,7 +122,7 @@ fn read_tool<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Opti
     let id_token = block.secret("id_token").map(hidden);
     let lacks = |what: &str| format!("this grant needs {what}");
     let reader = block.into_reader();
-    config.grant = match grant.as_deref() {
+    config.grant = match grant {
         None | Some("authorization_code") => AuthorizationGrant::AuthorizationCode,
         Some("client_credentials") => {
             if config.client_id.is_none() {
@@ -161,7 +161,7 @@ fn read_tool<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Opti
     // What is left out because of an error must not be replaced by a guess.
     (reader.findings() == before).then_some(McpOauthTool {
         authorization: config,
-        is_automatic: consent.as_deref() == Some("automatic"),
+        is_automatic: consent == Some("automatic"),
         redirect_port: redirect_port.unwrap_or_default(),
     })
 }

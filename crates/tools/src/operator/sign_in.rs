@@ -4,7 +4,7 @@ use proofhouse_source::NodeRef;
 use proofhouse_source::format::FormatReader;
 use proofhouse_wire::{Url, is_this_machine};
 
-use super::fields::{GRANT, ROLES, SIGN_IN};
+use super::fields::{GRANT, SIGN_IN};
 use super::reader::OperatorReader;
 use proofhouse_manifest::interpolate::Sealed;
 
@@ -89,15 +89,7 @@ fn address<'s>(node: NodeRef<'s>, reader: &mut OperatorReader<'s, '_>) -> Option
 fn grant<'s>(reader: &mut OperatorReader<'s, '_>, node: NodeRef<'s>) -> Option<GroupGrant> {
     let mut fields = reader.fields(node, &GRANT)?;
     let group = fields.text("group");
-    let role = fields.read("role", |reader, node| {
-        let role = reader.text(node)?;
-        if ROLES.contains(&role.as_str()) {
-            return Some(role);
-        }
-        let help = format!("use one of: {}", ROLES.join(", "));
-        reader.error("OC-005", "there is no such role".to_owned(), Some(help));
-        None
-    });
+    let role = fields.word("role").map(str::to_owned);
     let namespaces = fields.texts("namespaces");
     Some(GroupGrant {
         group: group?,

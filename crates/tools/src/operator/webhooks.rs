@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofhouse_source::format::{Durations, FormatReader};
-use proofhouse_source::{NodeRef, PathSegment, did_you_mean};
+use proofhouse_source::{NodeRef, PathSegment};
 use proofhouse_wire::HeaderName;
 
 use super::fields::{OF_EVERY_SCHEME, WEBHOOK};
@@ -293,12 +293,7 @@ fn choice<'s, T: Copy>(
     let found = known.iter().find(|(name, _)| *name == text);
     if found.is_none() {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        let help = match did_you_mean(&text, names.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("use one of: {}", names.join(", ")),
-        };
-        let message = "this is not one of the values that can be used".to_owned();
-        reader.error("OC-005", message, Some(help));
+        reader.unknown_word(&text, &names);
     }
     found.map(|(_, value)| *value)
 }

@@ -325,7 +325,25 @@ impl ActionError {
                     (400..500).contains(&status) && !matches!(status, 401 | 408 | 429)
                 })
             }
-            _ => false,
+            ActionFailure::Unreachable
+            | ActionFailure::UnreachableChosen
+            | ActionFailure::Token
+            | ActionFailure::Command
+            | ActionFailure::Ended
+            | ActionFailure::Arguments
+            | ActionFailure::Broken
+            | ActionFailure::Timeout
+            | ActionFailure::TooLarge
+            | ActionFailure::Response
+            | ActionFailure::Tool
+            | ActionFailure::NoMatch
+            | ActionFailure::Cel
+            | ActionFailure::Forbidden
+            | ActionFailure::JobFailed
+            | ActionFailure::JobDeleted
+            | ActionFailure::Image
+            | ActionFailure::Deadline
+            | ActionFailure::Cancelled => false,
         }
     }
 

@@ -118,7 +118,7 @@ fn webhooks_are_signed_as_configured() {
             "{scheme: githup, secret: a-secret}",
             "OC-005",
             22,
-            "not one of the values",
+            "cannot be used",
         ),
         ("{secret: a-secret}", "OC-004", 10, "needs `scheme`"),
         ("{scheme: github}", "OC-004", 10, "needs `secrets`"),
@@ -157,7 +157,7 @@ fn webhooks_are_signed_as_configured() {
             "{scheme: hmac, secret: a, header: X, hash: md5}",
             "OC-005",
             56,
-            "not one of the values",
+            "cannot be used",
         ),
         (
             "{scheme: hmac, secret: a, header: X, signed: '{timestamp}'}",
@@ -363,7 +363,7 @@ fn people_sign_in_as_configured() {
     for (text, said) in [
         (block("http://id.example.com", "admin"), "https://"),
         (block("https://user@id.example.com", "admin"), "https://"),
-        (block("https://id.example.com", "root"), "no such role"),
+        (block("https://id.example.com", "root"), "use one of: reader, starter"),
         (
             "sign_in: {issuer: https://id.example.com}\n".to_owned(),
             "client_id",

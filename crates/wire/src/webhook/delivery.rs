@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use ring::digest;
 use serde_json::Value;
 
@@ -114,7 +115,7 @@ pub fn identify(
         DedupeBy::Body => None,
         DedupeBy::Nothing => return None,
     };
-    let sha256 = |bytes: &[u8]| hex(digest::digest(&digest::SHA256, bytes).as_ref());
+    let sha256 = |bytes: &[u8]| HEXLOWER.encode(digest::digest(&digest::SHA256, bytes).as_ref());
     let (key, window) = match id {
         Some(id) if id.len() <= MAX_ID_BYTES && id.bytes().all(|byte| byte.is_ascii_graphic()) => {
             (id, ID_WINDOW)
@@ -197,12 +198,5 @@ pub fn shown_headers<'a>(delivery: &Delivery<'a>) -> impl Iterator<Item = (&'a s
         let value = delivery.header(name)?;
         let is_shown = value.len() <= MAX_HEADER_BYTES && !is_hidden(name.as_str());
         is_shown.then_some((name.as_str(), value))
-    })
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
     })
 }

@@ -74,7 +74,7 @@ impl PayloadError {
         match self {
             Self::TooLarge { .. } => 413,
             Self::Type { .. } | Self::Compressed => 415,
-            _ => 400,
+            Self::TooDeep { .. } | Self::Json { .. } | Self::Form { .. } => 400,
         }
     }
 }

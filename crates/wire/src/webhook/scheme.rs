@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::GeneralPurpose;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use jiff::{SignedDuration, Timestamp};
 use ring::{digest, hmac};
 use serde_json::Value;
@@ -545,10 +546,7 @@ impl Scheme {
         ];
         let tag = hmac::sign(&key, &self.message(&values));
         let written = match self.encoding {
-            Encoding::Hex => tag.as_ref().iter().fold(String::new(), |mut text, byte| {
-                text.push_str(&format!("{byte:02x}"));
-                text
-            }),
+            Encoding::Hex => HEXLOWER.encode(tag.as_ref()),
             Encoding::Base64 => STANDARD.encode(tag),
         };
         format!("{}{written}", self.prefix)
@@ -602,14 +600,7 @@ fn is_id(text: &str) -> bool {
 }
 
 fn hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| match pair {
-            [high, low] => u8::try_from(digit(*high)? << 4 | digit(*low)?).ok(),
-            _ => None,
-        })
-        .collect()
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()
 }
 
 fn base64(text: &str) -> Option<Vec<u8>> {

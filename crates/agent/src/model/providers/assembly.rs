@@ -287,7 +287,9 @@ impl<'a> Assembly<'a> {
                     ModelErrorKind::Empty,
                     "the model used up its tokens before it said anything",
                 ),
-                _ => (ModelErrorKind::Empty, "the model said nothing"),
+                StopReason::End | StopReason::ToolCalls | StopReason::CallLimit => {
+                    (ModelErrorKind::Empty, "the model said nothing")
+                }
             };
             return Err(ModelError::new(kind, message));
         }

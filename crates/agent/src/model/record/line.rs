@@ -1,8 +1,8 @@
 //! The lines of a recording.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
 use super::super::{ModelError, ModelErrorKind, ModelEvent, ModelReply, ModelRequest};
@@ -88,9 +88,5 @@ pub fn request_hash(request: &ModelRequest) -> String {
     // Types of our own that hold strings, numbers and maps with string keys can always be written.
     let text = serde_json::to_vec(request).unwrap_or_default();
     let digest = ring::digest::digest(&ring::digest::SHA256, &text);
-    let mut hash = String::from("sha256:");
-    for byte in digest.as_ref() {
-        let _ = write!(hash, "{byte:02x}");
-    }
-    hash
+    format!("sha256:{}", HEXLOWER.encode(digest.as_ref()))
 }

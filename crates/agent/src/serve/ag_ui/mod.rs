@@ -275,7 +275,12 @@ impl AgUiRun {
                     let outcome = json!({"type": "interrupt", "interrupts": interrupts});
                     return Ok(RunEnd::finished(outcome));
                 }
-                _ => Ok(()),
+                TaskEvent::Text(_)
+                | TaskEvent::Started
+                | TaskEvent::Failed(_)
+                | TaskEvent::Idle { .. }
+                | TaskEvent::Lost(_)
+                | TaskEvent::Ended(_) => Ok(()),
             };
             if told.is_err() {
                 self.abandon(run).await;

@@ -45,9 +45,10 @@ impl A2aServer {
             let wire = translate_result(operation, &content, call.generation);
             (content, wire)
         });
-        let note = match operation {
-            A2aMethod::GetExtendedCard if outcome.is_ok() => self.card_note(&call.phase),
-            _ => DeliveryNote::default(),
+        let note = if operation == A2aMethod::GetExtendedCard && outcome.is_ok() {
+            self.card_note(&call.phase)
+        } else {
+            DeliveryNote::default()
         };
         let reply = self.reply(call, outcome).await;
         reply.with_unread(note.handed_over())

@@ -36,7 +36,14 @@ impl Poster {
         let unreachable = |error: ClientError| {
             let kind = match error {
                 ClientError::Url { .. } => ActorErrorKind::Endpoint,
-                _ => ActorErrorKind::Unreachable,
+                ClientError::Setup(_)
+                | ClientError::Connect { .. }
+                | ClientError::Denied(_)
+                | ClientError::TooSlow
+                | ClientError::Broken(_)
+                | ClientError::TooLarge { .. }
+                | ClientError::EventTooLarge(_)
+                | ClientError::TooManyEvents { .. } => ActorErrorKind::Unreachable,
             };
             context.error(kind, error.to_string())
         };

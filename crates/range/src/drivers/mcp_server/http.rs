@@ -319,7 +319,9 @@ impl McpServerHttp {
         let needs_stream = delivery.duplicate_ids || delivery.notification_flood.is_some();
         match &begun.work {
             RemainingWork::Ready(_) if !needs_stream => self.answer_whole(call, begun).await,
-            _ => self.answer_in_stream(call, begun),
+            RemainingWork::Ready(_) | RemainingWork::Play(_) | RemainingWork::Listen(_) => {
+                self.answer_in_stream(call, begun)
+            }
         }
     }
 

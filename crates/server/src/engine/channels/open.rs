@@ -76,7 +76,7 @@ async fn listening(inner: &Arc<EngineShared>, id: &str) -> Result<Option<TaskRec
         match task.state {
             TaskState::Ended => return Ok(None),
             TaskState::Interrupted => tokio::time::sleep(LISTENS_PAUSE).await,
-            _ => return Ok(Some(task)),
+            TaskState::Idle | TaskState::Running | TaskState::Waiting => return Ok(Some(task)),
         }
         if inner.stopping.is_cancelled() {
             break;

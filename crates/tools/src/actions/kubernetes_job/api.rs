@@ -76,7 +76,11 @@ impl ClusterError {
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Status { code, .. } => Some(*code),
-            _ => None,
+            Self::Unreachable { .. }
+            | Self::Slow
+            | Self::TooLarge
+            | Self::Garbage(_)
+            | Self::Foreign => None,
         }
     }
 
@@ -85,7 +89,11 @@ impl ClusterError {
     pub fn passing_cause(&self) -> Option<&'static str> {
         match self {
             Self::Status { code, message, .. } => passing_cause(*code, message),
-            _ => None,
+            Self::Unreachable { .. }
+            | Self::Slow
+            | Self::TooLarge
+            | Self::Garbage(_)
+            | Self::Foreign => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
@@ -64,7 +65,7 @@ impl JobIdentity {
             text.push_str(&format!("{}:{part};", part.len()));
         }
         let hash = digest(&SHA256, text.as_bytes());
-        let mut hash: String = hash.as_ref().iter().map(|b| format!("{b:02x}")).collect();
+        let mut hash = HEXLOWER.encode(hash.as_ref());
         hash.truncate(HASH_DIGITS);
         let prefix = plain_label(&format!("{tool}-{action}"), MAX_NAME - HASH_DIGITS - 1);
         // A name starts with a letter, since some versions of Kubernetes make host names of it.

@@ -8,6 +8,7 @@ mod lifetime;
 
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
@@ -99,20 +100,16 @@ impl ChannelRequest {
     ///
     /// Returns an error when the system gives no random numbers.
     pub fn new(now: Timestamp, lifetime: Duration) -> Result<Self, ActionError> {
-        let mut random = [0; 48];
+        let mut random = [0_u8; 48];
         SystemRandom::new().fill(&mut random).map_err(|_| {
             ActionError::new(ActionFailure::Token, "the system gives no random numbers")
         })?;
-        let hex = |bytes: &[u8]| -> String {
-            let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-            digits.collect()
-        };
         let (bytes, secret) = random.split_at_mut(16);
         // A UUID of version 4, since some platforms want one.
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
-        let callback = hex(secret);
-        let hex = hex(bytes);
+        let callback = HEXLOWER.encode(secret);
+        let hex = HEXLOWER.encode(bytes);
         let id = format!(
             "{}-{}-{}-{}-{}",
             &hex[..8],

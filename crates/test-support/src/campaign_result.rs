@@ -1,5 +1,4 @@
-//! A result made by hand, with texts that try to break every report. The tests of the crate `report` use it too.
-#![allow(unreachable_pub, reason = "helpers of tests stand outside of them")]
+//! The result of a campaign made by hand, with texts that try to break every report.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +16,8 @@ pub const HOSTILE: &str = "</script><script>alert(1)</script> ]]> --> \" ' & <im
     \x1b[31mred\x07 \u{0}\u{b}\u{fffe} \u{202e}txet\u{202c} \u{200b}\u{feff}\u{e0041} ::error::x%0A | `code` \
     **bold** [link](javascript:alert(3)) @someone #1 www.example.com https://example.com\r\n::warning::next\n\n# heading";
 
+/// A campaign with every kind of outcome, and a document and a subject whose texts are hostile.
+#[must_use]
 pub fn result() -> CampaignResult {
     let subject = |name: &str, kind: &str, simulation: bool, description: &str| SubjectInfo {
         name: name.to_owned(),
@@ -185,6 +186,8 @@ fn documents() -> Vec<DocumentInfo> {
     ]
 }
 
+/// A run of it by the letter of its outcome: `e`xploited, `p`artial, `r`esisted, `n`othing proved, or failed for any other.
+#[must_use]
 pub fn run(document: &str, subject: &str, repeat: u32, letter: char, twin: bool) -> RunRecord {
     let hostile = document == HOSTILE;
     let outcome = match letter {
