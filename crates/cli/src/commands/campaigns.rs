@@ -249,9 +249,13 @@ impl CampaignsPart {
                 for problem in &pruned.problems {
                     complain(&printable_line(problem));
                 }
-                let (campaigns, traces) = (pruned.campaigns, pruned.traces);
+                for campaign in &pruned.campaigns {
+                    talk(&format!("Removed campaign {}.", printable_line(campaign)));
+                }
+                let (campaigns, results) = (pruned.campaigns.len(), pruned.results);
+                let traces = pruned.traces;
                 talk(&format!(
-                    "Removed {campaigns} campaigns and {traces} traces."
+                    "Removed {campaigns} campaigns with {results} results, and {traces} traces."
                 ));
                 Ok(if pruned.problems.is_empty() {
                     Exit::Success

@@ -395,13 +395,17 @@ pub enum RequestPermit {
     Wait(Millis),
 }
 
-/// What is too old to be kept.
+/// What was removed in one step, because it is too old to be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrunedCampaigns {
-    /// How many campaigns were removed.
-    pub campaigns: u64,
+    /// Campaigns of which nothing is left, by name and number.
+    pub campaigns: Vec<(String, i64)>,
+    /// How many results were removed.
+    pub results: u64,
     /// How many blobs nobody needed any more.
     pub blobs: u64,
     /// Traces that no campaign names any more, with the place where each is.
     pub traces: Vec<(String, String)>,
+    /// Whether there may be more to remove.
+    pub is_more: bool,
 }

@@ -23,8 +23,8 @@ macro_rules! claimed_columns {
 /// many there may be.
 macro_rules! hand_out {
     () => {
-        " UPDATE campaign_runs SET state = 'running', owner = $2, until = {now} + $3, started_at = {now}, \
-         fence = fence + second_fence + 1, second_owner = NULL, second_fence = 0 \
+        " UPDATE campaign_runs SET state = 'running', owner = $2, until = (SELECT now FROM clock) + $3, \
+         started_at = (SELECT now FROM clock), fence = fence + second_fence + 1, second_owner = NULL, second_fence = 0 \
          WHERE campaign_id = $1 AND place {in_list}SELECT place FROM next{list_end} RETURNING "
     };
 }
@@ -44,12 +44,14 @@ fn claimed(mut row: SqlRow) -> Result<ClaimedRun> {
 
 /// Those of the runs that wait which a worker is handed now: `of` says of which models, `losses` how many workers were lost with them.
 macro_rules! waiting {
-    ($of:expr, $losses:literal, $limit:literal) => {
+    ($of:expr, $losses:literal, $order:literal, $limit:literal) => {
         concat!(
             "SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 AND r.state = 'waiting' AND r.gate = 'open' \
-             AND r.due_at <= {now} AND ",
+             AND r.due_at <= (SELECT now FROM clock) AND ",
             $losses,
             $of,
+            " ORDER BY ",
+            $order,
             " LIMIT ",
             $limit,
             " {skip_locked r}"
@@ -59,12 +61,18 @@ macro_rules! waiting {
 
 /// Runs in the order of the plan, and among them at most one that a worker was lost with, if $4 is 1.
 macro_rules! next_in_order {
-    ($of:expr, $limit:literal) => {
+    ($models:expr, $of:expr, $limit:literal) => {
         concat!(
-            "WITH lost AS MATERIALIZED (",
-            waiting!($of, "r.losses > 0 AND r.losses = 1 AND $4 = 1", "1"),
+            $models,
+            "lost AS MATERIALIZED (",
+            waiting!(
+                $of,
+                "r.losses > 0 AND r.losses = 1 AND $4 = 1",
+                "r.place",
+                "1"
+            ),
             "), fresh AS MATERIALIZED (",
-            waiting!($of, "r.losses = 0", $limit),
+            waiting!($of, "r.losses = 0", "r.place", $limit),
             "), next AS MATERIALIZED (SELECT place FROM (SELECT place FROM lost UNION ALL SELECT place FROM fresh) u \
              ORDER BY place LIMIT ",
             $limit,
@@ -77,10 +85,16 @@ macro_rules! next_in_order {
 
 /// One run that several workers were lost with, those first that took the fewest with them.
 macro_rules! next_alone {
-    ($of:expr) => {
+    ($models:expr, $of:expr) => {
         concat!(
-            "WITH next AS MATERIALIZED (",
-            waiting!($of, "r.losses > 0 AND r.losses > $4", "1"),
+            $models,
+            "next AS MATERIALIZED (",
+            waiting!(
+                $of,
+                "r.losses > 0 AND r.losses > $4",
+                "r.losses, r.place",
+                "1"
+            ),
             ")",
             hand_out!(),
             claimed_columns!()
@@ -88,53 +102,58 @@ macro_rules! next_alone {
     };
 }
 
-/// Whether the caps of a model need no counting, and let it be asked now.
-macro_rules! is_uncounted {
+/// What a hand-out begins with: the time, which is asked for once and not for each row.
+macro_rules! clock {
     () => {
-        "l.max_concurrent IS NULL AND l.slow_until <= {now} AND (l.max_tokens IS NULL OR l.used_tokens < l.max_tokens) \
-         AND (l.max_cost IS NULL OR l.used_cost < l.max_cost)"
+        "WITH clock AS MATERIALIZED (SELECT {now} AS now), "
     };
 }
 
-/// Of models whose caps need no counting. Nothing is looked through where there is none.
-macro_rules! uncounted {
-    ($order:literal) => {
+/// The models whose caps need no counting, which may be asked now, and which runs wait for.
+macro_rules! askable {
+    () => {
         concat!(
-            " AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') \
-             AND EXISTS (SELECT 1 FROM campaign_lanes l WHERE l.campaign_id = $1 AND ",
-            is_uncounted!(),
-            " AND (SELECT w.place FROM campaign_runs w WHERE w.campaign_id = $1 AND w.lane = l.lane \
-             AND w.state = 'waiting' AND w.gate = 'open' ORDER BY w.place LIMIT 1) IS NOT NULL) \
-             AND r.lane {in_list}SELECT l.lane FROM campaign_lanes l WHERE l.campaign_id = $1 AND ",
-            is_uncounted!(),
-            "{list_end} ORDER BY ",
-            $order
+            clock!(),
+            "askable AS MATERIALIZED (SELECT l.lane FROM campaign_lanes l WHERE l.campaign_id = $1 \
+             AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') \
+             AND l.max_concurrent IS NULL AND l.slow_until <= (SELECT now FROM clock) \
+             AND (l.max_tokens IS NULL OR l.used_tokens < l.max_tokens) \
+             AND (l.max_cost IS NULL OR l.used_cost < l.max_cost) \
+             AND (SELECT w.place FROM campaign_runs w WHERE w.campaign_id = $1 AND w.lane = l.lane \
+             AND w.state = 'waiting' AND w.gate = 'open' ORDER BY w.place LIMIT 1) IS NOT NULL), "
         )
+    };
+}
+
+/// Of those models. Nothing is looked through where there is none.
+macro_rules! of_askable {
+    () => {
+        " AND EXISTS (SELECT 1 FROM askable) AND r.lane {in_list}SELECT lane FROM askable{list_end}"
     };
 }
 
 /// Of one model.
 macro_rules! of_lane {
-    ($order:literal) => {
-        concat!(" AND r.lane = $5 ORDER BY ", $order)
+    () => {
+        " AND r.lane = $5"
     };
 }
 
 /// Statements for so many runs at most. Each number stands in a statement of its own: databases plan statements once only when they
 /// know how many rows they end with.
 macro_rules! in_steps {
-    ($of:expr) => {
+    ($models:expr, $of:expr) => {
         [
-            (64, next_in_order!($of, "64")),
-            (16, next_in_order!($of, "16")),
-            (4, next_in_order!($of, "4")),
-            (1, next_in_order!($of, "1")),
+            (64, next_in_order!($models, $of, "64")),
+            (16, next_in_order!($models, $of, "16")),
+            (4, next_in_order!($models, $of, "4")),
+            (1, next_in_order!($models, $of, "1")),
         ]
     };
 }
 
-const UNCOUNTED: [(usize, &str); 4] = in_steps!(uncounted!("r.place"));
-const OF_LANE: [(usize, &str); 4] = in_steps!(of_lane!("r.place"));
+const UNCOUNTED: [(usize, &str); 4] = in_steps!(askable!(), of_askable!());
+const OF_LANE: [(usize, &str); 4] = in_steps!(clock!(), of_lane!());
 
 /// The largest step that fits.
 fn step(steps: &[(usize, &'static str); 4], limit: usize) -> Option<(usize, &'static str)> {
@@ -189,7 +208,7 @@ pub(crate) async fn claim_counted(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<Cl
         }
     }
     if handed.is_empty() && claim.is_idle {
-        let alone = next_alone!(uncounted!("r.losses, r.place"));
+        let alone = next_alone!(askable!(), of_askable!());
         let values = params![claim.campaign, owner, claim.lease_ms, LOSSES_IN_ORDER];
         let rows = tx.query(alone, &values).await?;
         handed = rows.into_iter().map(claimed).collect::<Result<_>>()?;
@@ -200,7 +219,7 @@ pub(crate) async fn claim_counted(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<Cl
             if free_in(tx, claim.campaign, lane, most).await? == 0 {
                 continue;
             }
-            let alone = next_alone!(of_lane!("r.losses, r.place"));
+            let alone = next_alone!(clock!(), of_lane!());
             let values = params![claim.campaign, owner, claim.lease_ms, LOSSES_IN_ORDER, lane];
             let rows = tx.query(alone, &values).await?;
             handed = rows.into_iter().map(claimed).collect::<Result<_>>()?;

@@ -356,7 +356,8 @@ impl Store {
         )
     }
 
-    /// Removes campaigns that were over this long ago, a few at a time, and texts that nobody names any more.
+    /// Removes campaigns that were over this long ago, in steps of so many results or runs, so that no step takes long; and, when
+    /// none is left, texts that nobody names any more. `is_more` says whether another step is needed.
     pub async fn prune_campaigns(&self, older_ms: Millis, limit: usize) -> Result<PrunedCampaigns> {
         transaction!(self, Write, [older_ms = older_ms, limit = limit], |tx| {
             campaigns::prune(tx, *older_ms, *limit)

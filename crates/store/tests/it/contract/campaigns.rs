@@ -536,34 +536,51 @@ pub(crate) async fn a_name_has_one_campaign_at_a_time(place: Arc<Place>) {
 pub(crate) async fn old_campaigns_are_removed_with_what_only_they_have(place: Arc<Place>) {
     let store = place.open().await;
     for _ in 0..2 {
-        let row = begun(&store, NewLane::default(), 1).await;
-        let held = store.claim_runs(claim(&row, "w", LONG, 1)).await.unwrap();
-        store
-            .finish_runs(row.id, vec![finished(&held[0], 1)])
-            .await
-            .unwrap();
+        let row = begun(&store, NewLane::default(), 3).await;
+        let held = store.claim_runs(claim(&row, "w", LONG, 3)).await.unwrap();
+        let done = held.iter().map(|run| finished(run, 1)).collect();
+        store.finish_runs(row.id, done).await.unwrap();
         store.settle_campaign(row.id).await.unwrap();
     }
     let running = begun(&store, NewLane::default(), 1).await;
     let young = store.prune_campaigns(LONG, 10).await.unwrap();
-    assert_eq!((young.campaigns, young.blobs), (0, 0));
-    let one = store.prune_campaigns(0, 1).await.unwrap();
-    assert_eq!(
-        (one.campaigns, one.traces.len()),
-        (1, 0),
-        "another has it too"
-    );
+    assert_eq!((young.is_more, young.blobs), (false, 0));
+    let step = async || store.prune_campaigns(0, 2).await.unwrap();
+    // Results first, a few at a time; the campaign shows that it goes away, and nothing of it is lost half-way.
+    let one = step().await;
+    assert_eq!((one.results, one.is_more), (2, true));
+    assert_eq!(one.traces, [], "another has it too");
+    let half = store.find_campaign("c", Some(1)).await.unwrap().unwrap();
+    assert!(half.remark.unwrap().contains("removed"));
+    let progress = store.campaign_progress(half.id).await.unwrap();
+    assert_eq!(progress.done, 3, "its runs go after its results");
+    let mut steps = Vec::new();
+    while steps.len() < 9 && store.find_campaign("c", Some(1)).await.unwrap().is_some() {
+        let one = step().await;
+        steps.push((one.results, one.campaigns, one.traces.len()));
+    }
+    let gone = vec![("c".to_owned(), 1)];
+    let none = Vec::new;
+    let wanted = vec![(1, none(), 0), (0, none(), 0), (0, none(), 0), (0, gone, 0)];
+    assert_eq!(steps, wanted);
     let traces = store.prune_campaign_traces(0, 10).await.unwrap();
-    assert_eq!(traces, (1, vec![("here".to_owned(), "t".to_owned())]));
-    let rest = store.prune_campaigns(0, 10).await.unwrap();
-    assert_eq!(
-        (rest.campaigns, rest.blobs),
-        (1, 0),
-        "the plan is still used"
-    );
+    assert_eq!(traces, (3, vec![("here".to_owned(), "t".to_owned())]));
+    let mut removed = Vec::new();
+    loop {
+        let one = step().await;
+        removed.extend(one.campaigns);
+        if !one.is_more {
+            assert_eq!(one.blobs, 0, "the plan is still used");
+            break;
+        }
+    }
+    assert_eq!(removed, [("c".to_owned(), 2)]);
     store.cancel_campaign(running.id, "").await.unwrap();
-    let last = store.prune_campaigns(0, 10).await.unwrap();
-    assert_eq!((last.campaigns, last.blobs), (1, 1));
+    let mut last = step().await;
+    while last.is_more {
+        last = step().await;
+    }
+    assert_eq!(last.blobs, 1);
     assert!(store.campaigns(all()).await.unwrap().is_empty());
 }
 
@@ -668,7 +685,14 @@ pub(crate) async fn a_campaign_is_made_again_as_it_was_planned(place: Arc<Place>
     let lane = store.campaign_lanes(current.id).await.unwrap().remove(0);
     assert_eq!((lane.max_concurrent, lane.used_tokens), (Some(2), 4));
     // The texts stay for as long as one of the two is there.
-    store.prune_campaigns(OVER, 1).await.unwrap();
+    while store
+        .find_campaign("c", Some(1))
+        .await
+        .unwrap()
+        .is_some_and(|first| first.state.is_over())
+    {
+        store.prune_campaigns(OVER, 1).await.unwrap();
+    }
     store.campaign_blob("plan").await.unwrap();
     // Names belong to a namespace, and lists are narrowed down.
     let other = store.plan_campaign(campaign("c", NewLane::default())).await;
