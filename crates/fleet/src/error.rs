@@ -69,6 +69,18 @@ pub enum FleetError {
         /// What to do.
         advice: &'static str,
     },
+    /// This worker would judge with another model than the other workers.
+    #[error(
+        "campaign {campaign} was planned with {planned}, and this worker was given {given}; leave out its flags for models, and it uses those of the plan"
+    )]
+    OtherModel {
+        /// The campaign.
+        campaign: String,
+        /// What the plan says.
+        planned: String,
+        /// What the worker has.
+        given: String,
+    },
     /// What the store holds is not what its digest says, or cannot be read.
     #[error("{what} in the store is damaged: {reason}")]
     Damaged {
@@ -94,7 +106,8 @@ impl FleetError {
             | Self::Subject { .. }
             | Self::Caps(_)
             | Self::Name(_)
-            | Self::NoCampaign(_) => true,
+            | Self::NoCampaign(_)
+            | Self::OtherModel { .. } => true,
             Self::Traces(error) => error.is_usage(),
             Self::OpenSubject { error, .. } => error.is_usage(),
             Self::Store(StoreError::Conflict(_)) => true,

@@ -22,7 +22,7 @@ use crate::caps::JUDGES;
 use crate::digest::sha256;
 use crate::gate::{LaneGate, RemoteGate};
 use crate::name::shown;
-use crate::plan::{FORMAT, StoredPlan, WorkerNeed};
+use crate::plan::{FORMAT, StoredModel, StoredPlan, WorkerNeed};
 use crate::subject::StoredSubject;
 
 /// What a worker brings along.
@@ -32,6 +32,8 @@ pub struct WorkerTools {
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
     /// Answers `synthesize` blocks.
     pub generation: Option<Arc<dyn GenerationProvider>>,
+    /// Which models these are.
+    pub models: Vec<StoredModel>,
     /// What the requests of both go through.
     pub judge_gate: LateGate,
     /// Whether traces are kept.
@@ -151,6 +153,16 @@ impl JoinedCampaign {
                     needs: need.about().to_owned(),
                     own: tools.program.clone(),
                     advice: "give this worker the same model flags as the command that planned it",
+                });
+            }
+        }
+        for planned in &plan.models {
+            let given = tools.models.iter().find(|one| one.need == planned.need);
+            if let Some(given) = given.filter(|given| !given.is_same(planned)) {
+                return Err(FleetError::OtherModel {
+                    campaign: shown(&campaign),
+                    planned: planned.about(),
+                    given: given.about(),
                 });
             }
         }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use proofhouse_fleet::join::read_plan;
 use proofhouse_fleet::name::{CampaignName, shown};
 use proofhouse_fleet::worker::{WorkerEnd, WorkerEvent, run_worker};
 use proofhouse_store::model::CampaignState;
@@ -96,7 +97,10 @@ impl WorkerCommand {
         let settings = self
             .options
             .settings(self.jobs, campaign.traces.as_deref())?;
-        let tools = worker_tools(&self.semantic, &self.generation, &settings)?;
+        // A plan that cannot be read is told below, where the store hears of it as well.
+        let plan = read_plan(&store, &campaign, &settings.program).await;
+        let models = plan.map(|plan| plan.models).unwrap_or_default();
+        let tools = worker_tools(&self.semantic, &self.generation, &settings, &models)?;
         let opening = OpenContext {
             environment: environment(),
             notify: &notices::show,

@@ -31,6 +31,7 @@ pub(crate) fn fleet_problem(error: FleetError) -> Problem {
         | FleetError::Subject { .. }
         | FleetError::Caps(_)
         | FleetError::StillPlanned(_)
+        | FleetError::OtherModel { .. }
         | FleetError::Refused { .. } => Problem::conflict(error.to_string()),
         FleetError::OpenSubject { .. }
         | FleetError::Document(_)
