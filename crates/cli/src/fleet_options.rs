@@ -45,23 +45,23 @@ pub(crate) struct FleetOptions {
     #[arg(long, value_name = "DIR|URL", requires = "name")]
     pub(crate) traces: Option<TracePlace>,
 
-    /// The maximum number of tokens that all workers together may use, for every model (N) or for one (MODEL=N). Runs
-    /// that have started are not interrupted. Can be repeated
+    /// The maximum number of tokens that all workers together may use, for every model (N), for one (MODEL=N) or for all
+    /// models of a provider (PROVIDER=N). Runs that have started are not interrupted. Can be repeated
     #[arg(long, value_name = "[MODEL=]N", requires = "name")]
     max_tokens: Vec<Cap>,
 
-    /// The maximum number of runs at the same time on all workers together, for every model (N) or for one (MODEL=N). A
-    /// run makes one model call at a time. Can be repeated
+    /// The maximum number of runs at the same time on all workers together, for every model (N), for one (MODEL=N) or
+    /// for all models of a provider (PROVIDER=N). A run makes one model call at a time. Can be repeated
     #[arg(long, value_name = "[MODEL=]N", requires = "name")]
     max_concurrent: Vec<Cap>,
 
-    /// The maximum number of requests per minute from all workers together, for every model (N), for one (MODEL=N), or
-    /// for the models that judge (judges=N). Also limits the number of active runs. Can be repeated
+    /// The maximum number of requests per minute from all workers together, for every model (N), for one (MODEL=N), for
+    /// all models of a provider (PROVIDER=N), or for the models that judge (judges=N). Also limits the number of active runs. Can be repeated
     #[arg(long, value_name = "[MODEL=]N", requires = "name")]
     requests_per_minute: Vec<Cap>,
 
-    /// The maximum amount that all workers together may spend, for every model (AMOUNT) or for one (MODEL=AMOUNT), in
-    /// the currency of --prices. Runs that have started are not interrupted. Can be repeated
+    /// The maximum amount that all workers together may spend, for every model (AMOUNT), for one (MODEL=AMOUNT) or
+    /// for all models of a provider (PROVIDER=AMOUNT), in the currency of --prices. Runs that have started are not interrupted. Can be repeated
     #[arg(long, value_name = "[MODEL=]AMOUNT", requires_all = ["name", "prices"])]
     max_cost: Vec<CostCap>,
 

@@ -48,8 +48,13 @@ pub enum FleetError {
     )]
     Name(String),
     /// There is no such campaign.
-    #[error("there is no campaign {0}")]
-    NoCampaign(String),
+    #[error("there is no campaign {name}; {help}")]
+    NoCampaign {
+        /// How it was named.
+        name: String,
+        /// What to do.
+        help: String,
+    },
     /// It is still being planned.
     #[error("campaign {0} is still being planned")]
     StillPlanned(String),
@@ -106,7 +111,7 @@ impl FleetError {
             | Self::Subject { .. }
             | Self::Caps(_)
             | Self::Name(_)
-            | Self::NoCampaign(_)
+            | Self::NoCampaign { .. }
             | Self::OtherModel { .. } => true,
             Self::Traces(error) => error.is_usage(),
             Self::OpenSubject { error, .. } => error.is_usage(),

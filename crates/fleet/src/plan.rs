@@ -186,6 +186,7 @@ impl PlannedCampaign {
         let mut blobs = Vec::new();
         let mut stored = Vec::new();
         let (mut lanes, mut lanes_of_subjects): (Vec<NewLane>, Vec<i64>) = Default::default();
+        let mut requests = Vec::new();
         // Lanes of subjects whose runs need something for themselves, by that.
         let mut shared: HashMap<String, usize> = HashMap::new();
         for ((spec, info), opened) in specs.iter().zip(&infos).zip(subjects) {
@@ -201,6 +202,7 @@ impl PlannedCampaign {
                 Some(known) => known,
                 None => {
                     lanes.push(settings.caps.lane(&lane, subject.requests())?);
+                    requests.push(subject.requests());
                     lanes.len() - 1
                 }
             };
@@ -219,6 +221,7 @@ impl PlannedCampaign {
         if !settings.models.is_empty() {
             lanes.push(settings.caps.judges());
         }
+        settings.caps.add_providers(&mut lanes, &requests)?;
         let mut kept = Vec::new();
         for document in &documents {
             kept.push(keep(&mut blobs, "a document", &KeptDocument::of(document))?);

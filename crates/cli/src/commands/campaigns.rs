@@ -22,6 +22,7 @@ use crate::campaign::reports::{self, CampaignReports};
 use crate::exit_code::Exit;
 use crate::fleet_options::{failed, open_traces, trace_access};
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
+use crate::report::plural;
 use crate::runtime::runtime;
 use crate::store_options::StoreOptions;
 
@@ -254,8 +255,13 @@ impl CampaignsPart {
                 }
                 let (campaigns, results) = (pruned.campaigns.len(), pruned.results);
                 let traces = pruned.traces;
+                let count =
+                    |number: u64, word| plural(usize::try_from(number).unwrap_or(usize::MAX), word);
                 talk(&format!(
-                    "Removed {campaigns} campaigns with {results} results, and {traces} traces."
+                    "Removed {} with {}, and {}.",
+                    plural(campaigns, "campaign"),
+                    count(results, "result"),
+                    count(traces, "trace")
                 ));
                 Ok(if pruned.problems.is_empty() {
                     Exit::Success

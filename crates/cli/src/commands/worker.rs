@@ -15,7 +15,7 @@ use crate::exit_code::Exit;
 use crate::fleet_options::{WorkerOptions, failed, tell, worker_tools};
 use crate::generation_options::GenerationOptions;
 use crate::notices;
-use crate::output::{CommandError, talk};
+use crate::output::{CommandError, printable_line, talk};
 use crate::runtime::runtime;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::{Worked, interruptible};
@@ -81,9 +81,15 @@ impl WorkerCommand {
     async fn work(&self, drain: &CancellationToken) -> Result<Exit, CommandError> {
         let begun = Instant::now();
         // Whoever starts a fleet may start its database at the same time.
+        let mut is_told = false;
         let store = loop {
             match self.store.open_existing().await {
                 Err(error) if error.exit == Exit::CannotRun && begun.elapsed() < PATIENCE => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        let seconds = PATIENCE.as_secs();
+                        let line = format!("{error}; trying again for {seconds} s");
+                        talk(&printable_line(&line));
+                    }
                     tokio::select! {
                         () = tokio::time::sleep(Duration::from_secs(1)) => {}
                         () = drain.cancelled() => return Ok(Exit::Interrupted),
@@ -117,7 +123,15 @@ impl WorkerCommand {
         Ok(match end {
             WorkerEnd::Drained => Exit::Interrupted,
             WorkerEnd::Over(state) => {
-                talk(&format!("campaign {name} is {state}"));
+                let hint = match state {
+                    CampaignState::Cancelled => "; nothing of it is left to do",
+                    CampaignState::Capped => "; to make the rest, plan it again with a higher cap",
+                    CampaignState::Planning
+                    | CampaignState::Running
+                    | CampaignState::Finished
+                    | CampaignState::Stopped => "",
+                };
+                talk(&format!("campaign {name} is {state}{hint}"));
                 match state {
                     CampaignState::Finished | CampaignState::Stopped => Exit::Success,
                     CampaignState::Planning

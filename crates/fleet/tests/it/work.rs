@@ -8,6 +8,7 @@ use proofhouse_campaign::result::SubjectInfo;
 use proofhouse_fleet::FleetError;
 use proofhouse_fleet::join::{JoinedCampaign, WorkerTools};
 use proofhouse_fleet::listing::{CampaignOverview, trend_lines};
+use proofhouse_fleet::name::CampaignName;
 use proofhouse_fleet::plan::{StoredModel, WorkerNeed};
 use proofhouse_fleet::traces::TraceStore;
 use proofhouse_fleet::worker::WorkerEnd;
@@ -96,6 +97,17 @@ async fn two_workers_come_to_what_one_process_comes_to() {
     let points = trend::read(&store, "two", None, PROGRAM).await.unwrap();
     let text = trend_lines(&points).join("\n");
     assert!(text.contains("sim:gullible, all categories"), "{text}");
+    // A name that is not there is told with what may be meant.
+    for (name, help) in [
+        ("tow", "did you mean `two`?"),
+        ("two@7", "did you mean `two@1`?"),
+        ("nightly", "`proofhouse campaigns list`"),
+    ] {
+        let name: CampaignName = name.parse().unwrap();
+        let said = name.find(&store).await.unwrap_err().to_string();
+        assert!(said.contains(&format!("no campaign {name}; ")), "{said}");
+        assert!(said.contains(help), "{said}");
+    }
     // The store holds the texts, so the same campaign can be made again.
     let again = planned(&store, settings("two")).await;
     assert_eq!((again.number, again.plan == campaign.plan), (2, true));

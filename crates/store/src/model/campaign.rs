@@ -152,6 +152,8 @@ pub struct NewLane {
     pub max_cost: Option<i64>,
     /// What its tokens cost, if that is known.
     pub price: Option<LanePrice>,
+    /// Which of the lanes is that of its provider, if that has caps of its own. It comes after those of the models.
+    pub provider: Option<i64>,
 }
 
 /// What the tokens of a model cost.
@@ -194,6 +196,8 @@ pub struct LaneRow {
     pub max_cost: Option<i64>,
     /// What its tokens cost, if that is known.
     pub price: Option<LanePrice>,
+    /// The number of the lane of its provider, whose caps hold as well.
+    pub provider: Option<i64>,
     /// Tokens until now.
     pub used_tokens: i64,
     /// What it cost until now, where that is counted, in billionths of the currency.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::page;
 use super::row::{SqlRow, first};
-use super::transaction::{SqlValue, Tx, name, params, short, truncated};
+use super::transaction::{SqlValue, Tx, list_or_null, name, params, short, truncated};
 use crate::error::{Result, StoreError};
 use crate::model::{
     CampaignBlob, CampaignFilter, CampaignPulse, CampaignRow, CampaignState, CountRow, Millis,
@@ -55,6 +55,7 @@ async fn difference(
                 && lane.max_concurrent == new.max_concurrent
                 && lane.requests_per_minute == new.requests_per_minute
                 && lane.max_cost == new.max_cost
+                && lane.provider == new.provider
         });
     Ok((!is_same).then_some("other caps"))
 }
@@ -122,13 +123,14 @@ pub(crate) async fn plan(tx: Tx<'_>, new: &NewCampaign) -> Result<CampaignRow> {
                     .as_ref()
                     .map(|price| price.currency.as_str())
                     .into(),
+                lane.provider.into(),
             ]
         })
         .collect();
     tx.query_each(
         "INSERT INTO campaign_lanes (campaign_id, lane, name, max_tokens, max_concurrent, requests_per_minute, max_cost, \
-         input_price, output_price, currency, used_tokens, used_requests, next_request_at, slow_until, slowed) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 0, 0, 0, 0)",
+         input_price, output_price, currency, provider, used_tokens, used_requests, next_request_at, slow_until, slowed) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, 0, 0, 0)",
         &lanes,
     )
     .await?;
@@ -191,9 +193,9 @@ pub(crate) async fn repeat(tx: Tx<'_>, source: i64) -> Result<CampaignRow> {
         .ok_or_else(|| StoreError::Corrupt("a campaign was not inserted".to_owned()))?;
     for statement in [
         "INSERT INTO campaign_lanes (campaign_id, lane, name, max_tokens, max_concurrent, requests_per_minute, max_cost, \
-         input_price, output_price, currency, used_tokens, used_requests, next_request_at, slow_until, slowed) \
+         input_price, output_price, currency, provider, used_tokens, used_requests, next_request_at, slow_until, slowed) \
          SELECT CAST($1 AS BIGINT), lane, name, max_tokens, max_concurrent, requests_per_minute, max_cost, input_price, \
-         output_price, currency, 0, 0, 0, 0, 0 FROM campaign_lanes WHERE campaign_id = $2",
+         output_price, currency, provider, 0, 0, 0, 0, 0 FROM campaign_lanes WHERE campaign_id = $2",
         "INSERT INTO campaign_blob_uses (campaign_id, digest) SELECT CAST($1 AS BIGINT), digest FROM campaign_blob_uses \
          WHERE campaign_id = $2",
         // Gates are closed again as the plan had them.
@@ -386,6 +388,24 @@ pub(crate) async fn blob(tx: Tx<'_>, digest: &str) -> Result<Vec<u8>> {
         Some(mut row) => row.bytes(),
         None => Err(StoreError::NotFound(format!("text {digest}"))),
     }
+}
+
+/// Those of these texts that are there.
+pub(crate) async fn blobs(tx: Tx<'_>, digests: &[String]) -> Result<Vec<CampaignBlob>> {
+    let list = list_or_null(Some(digests));
+    let rows = tx
+        .query(
+            "SELECT digest, body FROM campaign_blobs WHERE {among digest 1}",
+            &params![list.as_deref()],
+        )
+        .await?;
+    let read = |mut row: SqlRow| {
+        Ok(CampaignBlob {
+            digest: row.text()?,
+            body: row.bytes()?,
+        })
+    };
+    rows.into_iter().map(read).collect()
 }
 
 pub(crate) async fn by_state(tx: Tx<'_>, campaign: i64) -> Result<RunsByState> {

@@ -621,6 +621,91 @@ pub(crate) async fn money_is_capped_for_all_workers(place: Arc<Place>) {
     assert_eq!(store.lane_pause(row.id, 7).await.unwrap(), 0);
 }
 
+pub(crate) async fn models_of_a_provider_share_its_caps(place: Arc<Place>) {
+    let store = place.open().await;
+    let model = |name: &str| NewLane {
+        name: name.to_owned(),
+        provider: Some(3),
+        ..NewLane::default()
+    };
+    let provider = NewLane {
+        name: "p".to_owned(),
+        max_tokens: Some(10),
+        max_concurrent: Some(2),
+        requests_per_minute: Some(1),
+        max_cost: Some(100),
+        ..NewLane::default()
+    };
+    let free = NewLane {
+        name: "free".to_owned(),
+        ..NewLane::default()
+    };
+    let lanes = vec![model("p:one"), model("p:other"), free, provider];
+    let new = NewCampaign {
+        lanes,
+        ..campaign("c", NewLane::default())
+    };
+    let row = store.plan_campaign(new.clone()).await.unwrap();
+    let runs = (0..9).map(|place| NewRun {
+        lane: place % 3,
+        ..run(place, PlannedKind::Attack, place, RunGate::Open)
+    });
+    store.add_runs(row.id, runs.collect()).await.unwrap();
+    store.begin_campaign(row.id, 9).await.unwrap();
+    let of_provider = |handed: &[ClaimedRun]| {
+        let handed = handed.iter().filter(|run| run.place % 3 < 2);
+        handed.copied().collect::<Vec<_>>()
+    };
+    // Two runs at a time, whichever of its models they ask; others are not held up.
+    let first = store.claim_runs(claim(&row, "a", LONG, 9)).await.unwrap();
+    let under_way = of_provider(&first);
+    assert_eq!((first.len(), under_way.len()), (5, 2), "{first:?}");
+    let none = store.claim_runs(claim(&row, "b", LONG, 9)).await.unwrap();
+    assert!(none.is_empty(), "{none:?}");
+    let stolen = store.steal_run(claim(&row, "b", LONG, 1), OVER).await;
+    let stolen = stolen.unwrap().unwrap();
+    assert_eq!(stolen.place % 3, 2, "a second copy would be one too many");
+    let count = |run: &ClaimedRun| vec![finished(run, 4)];
+    store
+        .finish_runs(row.id, count(&under_way[0]))
+        .await
+        .unwrap();
+    let next = store.claim_runs(claim(&row, "b", LONG, 9)).await.unwrap();
+    assert_eq!(next.len(), 1);
+    // Tokens of all its models count, and so does what they cost.
+    for run in [&under_way[1], &next[0]] {
+        store.finish_runs(row.id, count(run)).await.unwrap();
+    }
+    for lane in [0, 1, 2] {
+        store.spend(row.id, lane, 5).await.unwrap();
+    }
+    let lanes = store.campaign_lanes(row.id).await.unwrap();
+    let used: Vec<(i64, i64)> = lanes
+        .iter()
+        .map(|lane| (lane.used_tokens, lane.used_cost))
+        .collect();
+    assert_eq!(used[0].0 + used[1].0, 12);
+    assert_eq!((used[2], used[3]), ((0, 5), (12, 10)));
+    assert!(lanes[3].is_spent() && lanes[0].provider == Some(3));
+    let none = store.claim_runs(claim(&row, "a", LONG, 9)).await.unwrap();
+    assert!(none.is_empty(), "its tokens are spent: {none:?}");
+    // One request in a minute, and one that was saved up, whoever sends them.
+    let permit = async |lane| store.permit_request(row.id, lane).await.unwrap();
+    assert_eq!(permit(0).await, RequestPermit::Granted);
+    assert_eq!(permit(1).await, RequestPermit::Granted);
+    assert!(matches!(permit(0).await, RequestPermit::Wait(1..)));
+    assert_eq!(permit(2).await, RequestPermit::Granted);
+    // What is left of it is not made; the campaign is over when the others are.
+    let rest = first.iter().filter(|run| run.place % 3 == 2);
+    let rest = rest.map(|run| finished(run, 0)).collect();
+    store.finish_runs(row.id, rest).await.unwrap();
+    let state = store.settle_campaign(row.id).await.unwrap();
+    assert_eq!(state, CampaignState::Capped);
+    let again = store.repeat_campaign(row.id).await.unwrap();
+    let lanes = store.campaign_lanes(again.id).await.unwrap();
+    assert_eq!((lanes[1].provider, lanes[3].used_tokens), (Some(3), 0));
+}
+
 pub(crate) async fn a_campaign_is_made_again_as_it_was_planned(place: Arc<Place>) {
     let store = place.open().await;
     let lane = NewLane {
@@ -684,6 +769,10 @@ pub(crate) async fn a_campaign_is_made_again_as_it_was_planned(place: Arc<Place>
     assert_eq!(orders[1], orders[0], "gates are closed again");
     let lane = store.campaign_lanes(current.id).await.unwrap().remove(0);
     assert_eq!((lane.max_concurrent, lane.used_tokens), (Some(2), 4));
+    let wanted = vec!["plan".to_owned(), "nothing".to_owned()];
+    let texts = store.campaign_blobs(wanted).await.unwrap();
+    let digests: Vec<&str> = texts.iter().map(|text| text.digest.as_str()).collect();
+    assert_eq!(digests, ["plan"]);
     // The texts stay for as long as one of the two is there.
     while store
         .find_campaign("c", Some(1))
