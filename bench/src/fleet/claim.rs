@@ -18,6 +18,8 @@ use crate::work::{rate, told};
 const WORKERS: usize = 8;
 /// How many times as many claims the bare statements may make.
 const ASKED_RATIO: f64 = 0.5;
+/// Claims over each connection that do not count: PostgreSQL plans the first five of a statement anew.
+const WARMING: usize = 6;
 /// Rows that are written at once.
 const BATCH: usize = 1_000;
 
@@ -104,6 +106,26 @@ async fn through_store(
     options.schema = Some(schema);
     let store = Arc::new(Store::open_postgres(options).await.map_err(told)?);
     let campaign = planned(&store, runs).await?;
+    let claim_of = move |campaign, worker: usize| RunClaim {
+        campaign,
+        owner: format!("worker-{worker}"),
+        lease_ms: 60_000,
+        limit,
+        is_idle: true,
+        has_lost: false,
+    };
+    // Each connection is open and knows the statement, as that of a worker after its first claims. There is no such campaign.
+    for _ in 0..WARMING {
+        let mut warming = JoinSet::new();
+        for worker in 0..WORKERS {
+            let store = Arc::clone(&store);
+            warming.spawn(async move {
+                let none = store.claim_runs(claim_of(0, worker)).await;
+                none.map(|none| none.len()).map_err(told)
+            });
+        }
+        all(warming).await?;
+    }
     let started = Instant::now();
     let mut working = JoinSet::new();
     for worker in 0..WORKERS {
@@ -111,14 +133,7 @@ async fn through_store(
         working.spawn(async move {
             let mut claimed = 0;
             loop {
-                let claim = RunClaim {
-                    campaign,
-                    owner: format!("worker-{worker}"),
-                    lease_ms: 60_000,
-                    limit,
-                    is_idle: true,
-                    has_lost: false,
-                };
+                let claim = claim_of(campaign, worker);
                 match store.claim_runs(claim).await.map_err(told)?.len() {
                     0 => return Ok::<usize, String>(claimed),
                     some => claimed += some,
@@ -144,6 +159,10 @@ async fn bare(url: &str, runs: usize, limit: usize) -> Result<f64, String> {
     for _ in 0..WORKERS {
         let client = connect(url).await?;
         let claim = client.prepare(BARE_CLAIM).await.map_err(told)?;
+        for _ in 0..WARMING {
+            let none = client.query(&claim, &[&"nobody", &0_i64, &0_i64]);
+            none.await.map_err(told)?;
+        }
         clients.push((client, claim));
     }
     let started = Instant::now();

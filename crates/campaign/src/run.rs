@@ -16,6 +16,7 @@ use proofhouse_range::{
 use proofhouse_subjects::{
     BenignOffers, LiveSubject, Pace, RunContext, Shutdown, Subject, SubjectAnswer, SubjectError,
 };
+use proofhouse_wire::gate::GateClock;
 use proofhouse_wire::{CancellationToken, fnv};
 use serde_json::json;
 use tokio::sync::{Semaphore, oneshot};
@@ -205,12 +206,14 @@ impl RunSetup {
         let secrets = self.subject.secrets();
         let redactor = Redactor::new(&secrets)?;
         let (handover, arrival) = oneshot::channel();
+        let gates: Arc<GateClock> = Arc::default();
         let mut options = RunOptions {
             endpoints: self.places(),
             grace: pace.grace,
             settle: pace.quiet,
             ends_with_sessions: false,
             max_session: pace.deadline,
+            gates: Arc::clone(&gates),
             new_threads: true,
             headers: self.subject.headers(),
             secrets: secrets.clone(),
@@ -221,6 +224,7 @@ impl RunSetup {
                 pace,
                 cancel.clone(),
                 handover,
+                &gates,
             )),
             twin: self.script.twin.clone(),
             // Who is asked something says when it is done; until then, silence is thinking.
@@ -359,6 +363,7 @@ impl RunSetup {
         pace: Pace,
         cancel: CancellationToken,
         handover: oneshot::Sender<Box<dyn LiveSubject>>,
+        gates: &Arc<GateClock>,
     ) -> ConnectSubject {
         let actors = self.script.document.attack.execution.actors();
         let callers: Vec<(String, Mode)> = actors
@@ -374,6 +379,7 @@ impl RunSetup {
             clients: callers.iter().map(|(_, mode)| mode.clone()).collect(),
             seed: self.planned.seed,
             benign: self.benign_offers(),
+            gates: Arc::clone(gates),
         };
         context.clients.sort();
         context.clients.dedup();

@@ -10,12 +10,14 @@ use proofhouse_fleet::FleetError;
 use proofhouse_fleet::caps::{Cap, CostCap, FleetCaps};
 use proofhouse_fleet::join::WorkerTools;
 use proofhouse_fleet::name::CampaignName;
+use proofhouse_fleet::plan::StoredModel;
 use proofhouse_fleet::trace_place::{TraceAccess, TracePlace};
 use proofhouse_fleet::traces::TraceStore;
 use proofhouse_fleet::worker::{WorkerEvent, WorkerSettings, worker_name};
 use proofhouse_wire::gate::LateGate;
 
 use crate::environment::environment;
+use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::output::{CommandError, printable_line, talk};
 use crate::proxies;
@@ -43,23 +45,23 @@ pub(crate) struct FleetOptions {
     #[arg(long, value_name = "DIR|URL", requires = "name")]
     pub(crate) traces: Option<TracePlace>,
 
-    /// The maximum number of tokens that all workers together may use, for every model (N) or for one (MODEL=N). Runs
-    /// that have started are not interrupted. Can be repeated
+    /// The maximum number of tokens that all workers together may use, for every model (N), for one (MODEL=N) or for all
+    /// models of a provider (PROVIDER=N). Runs that have started are not interrupted. Can be repeated
     #[arg(long, value_name = "[MODEL=]N", requires = "name")]
     max_tokens: Vec<Cap>,
 
-    /// The maximum number of runs at the same time on all workers together, for every model (N) or for one (MODEL=N). A
-    /// run makes one model call at a time. Can be repeated
+    /// The maximum number of runs at the same time on all workers together, for every model (N), for one (MODEL=N) or
+    /// for all models of a provider (PROVIDER=N). A run makes one model call at a time. Can be repeated
     #[arg(long, value_name = "[MODEL=]N", requires = "name")]
     max_concurrent: Vec<Cap>,
 
-    /// The maximum number of requests per minute from all workers together, for every model (N), for one (MODEL=N), or
-    /// for the models that judge (judges=N). Also limits the number of active runs. Can be repeated
+    /// The maximum number of requests per minute from all workers together, for every model (N), for one (MODEL=N), for
+    /// all models of a provider (PROVIDER=N), or for the models that judge (judges=N). Also limits the number of active runs. Can be repeated
     #[arg(long, value_name = "[MODEL=]N", requires = "name")]
     requests_per_minute: Vec<Cap>,
 
-    /// The maximum amount that all workers together may spend, for every model (AMOUNT) or for one (MODEL=AMOUNT), in
-    /// the currency of --prices. Runs that have started are not interrupted. Can be repeated
+    /// The maximum amount that all workers together may spend, for every model (AMOUNT), for one (MODEL=AMOUNT) or
+    /// for all models of a provider (PROVIDER=AMOUNT), in the currency of --prices. Runs that have started are not interrupted. Can be repeated
     #[arg(long, value_name = "[MODEL=]AMOUNT", requires_all = ["name", "prices"])]
     max_cost: Vec<CostCap>,
 
@@ -129,14 +131,33 @@ impl WorkerOptions {
     }
 }
 
-/// What a worker brings along: the models that flags name.
+/// What a worker brings along: the models that flags name, and else those of the plan.
 pub(crate) fn worker_tools(
     semantic: &SemanticOptions,
     generation: &GenerationOptions,
     settings: &WorkerSettings,
+    plan: &[StoredModel],
 ) -> Result<WorkerTools, CommandError> {
     let gate = LateGate::default();
+    let (semantic, generation) = (semantic.or_planned(plan), generation.or_planned(plan));
+    let models = semantic.stored().into_iter().chain(generation.stored());
+    let models: Vec<StoredModel> = models.collect();
+    for model in plan.iter().filter(|model| models.contains(model)) {
+        // The plan has the name of a variable that was set where it was made.
+        if let Some(name) = model.key_env.as_deref()
+            && environment()(name).is_none_or(|key| key.is_empty())
+        {
+            return Err(CommandError {
+                message: format!(
+                    "the campaign needs {}; set the variable {name} to its key",
+                    model.about()
+                ),
+                exit: Exit::CannotRun,
+            });
+        }
+    }
     Ok(WorkerTools {
+        models,
         semantic: semantic.evaluator_behind(Some(Arc::new(gate.clone())))?,
         generation: generation.provider_behind(Some(Arc::new(gate.clone())))?,
         judge_gate: gate,

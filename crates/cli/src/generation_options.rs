@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use proofhouse_fleet::kubernetes::given_flags;
+use proofhouse_fleet::plan::{StoredModel, WorkerNeed};
 use proofhouse_oatf::GenerationProvider;
 use proofhouse_semantic::{Config, Method, OpenAiGeneration, Secret};
 use proofhouse_wire::gate::RequestGate;
@@ -33,6 +34,32 @@ impl GenerationOptions {
     /// The provider that was asked for, if one was.
     pub(crate) fn provider(&self) -> Result<Option<Arc<dyn GenerationProvider>>, CommandError> {
         self.provider_behind(None)
+    }
+
+    /// The model that was asked for, as a plan keeps it.
+    pub(crate) fn stored(&self) -> Option<StoredModel> {
+        Some(StoredModel {
+            need: WorkerNeed::Generation,
+            method: None,
+            url: self.generate_url.clone()?,
+            model: self.generate_model.clone()?,
+            key_env: self.generate_key_env.clone(),
+            timeout: None,
+            max_requests: None,
+        })
+    }
+
+    /// These options, or those that the plan was made with if none are given.
+    pub(crate) fn or_planned(&self, plan: &[StoredModel]) -> Self {
+        let mut planned = plan.iter().filter(|one| one.need == WorkerNeed::Generation);
+        match planned.next() {
+            Some(planned) if self.generate_url.is_none() => Self {
+                generate_url: Some(planned.url.clone()),
+                generate_model: Some(planned.model.clone()),
+                generate_key_env: planned.key_env.clone(),
+            },
+            _ => self.clone(),
+        }
     }
 
     /// The flags that were given. The key is in none of them.

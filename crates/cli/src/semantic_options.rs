@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use proofhouse_fleet::kubernetes::given_flags;
+use proofhouse_fleet::plan::{StoredModel, WorkerNeed};
 use proofhouse_oatf::SemanticEvaluator;
 use proofhouse_semantic::{Config, Method, OpenAiSemantic, Secret};
 use proofhouse_wire::gate::RequestGate;
@@ -80,6 +81,39 @@ impl SemanticOptions {
         let evaluator =
             OpenAiSemantic::new(config).map_err(|error| CommandError::usage(error.to_string()))?;
         Ok(Some(Arc::new(evaluator)))
+    }
+
+    /// The model that was asked for, as a plan keeps it.
+    pub(crate) fn stored(&self) -> Option<StoredModel> {
+        let method = self.semantic?.to_possible_value()?;
+        Some(StoredModel {
+            need: WorkerNeed::Semantic,
+            method: Some(method.get_name().to_owned()),
+            url: self.semantic_url.clone()?,
+            model: self.semantic_model.clone()?,
+            key_env: self.semantic_key_env.clone(),
+            timeout: self.semantic_timeout,
+            max_requests: self.semantic_max_requests,
+        })
+    }
+
+    /// These options, or those that the plan was made with if none are given.
+    pub(crate) fn or_planned(&self, plan: &[StoredModel]) -> Self {
+        let mut planned = plan.iter().filter(|one| one.need == WorkerNeed::Semantic);
+        match planned.next() {
+            Some(planned) if self.semantic.is_none() => Self {
+                semantic: planned
+                    .method
+                    .as_deref()
+                    .and_then(|method| SemanticMethod::from_str(method, false).ok()),
+                semantic_url: Some(planned.url.clone()),
+                semantic_model: Some(planned.model.clone()),
+                semantic_key_env: planned.key_env.clone(),
+                semantic_timeout: planned.timeout,
+                semantic_max_requests: planned.max_requests,
+            },
+            _ => self.clone(),
+        }
     }
 
     /// The flags that were given. The key is in none of them.

@@ -18,7 +18,7 @@ const DIGITS: usize = 9;
 /// A limit, for one model or for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cap {
-    /// The model, such as `openai:gpt-5`; without one, every model.
+    /// The model, such as `openai:gpt-5`, or a provider, such as `openai`, for all of its models together; without one, every model.
     pub model: Option<String>,
     /// The most.
     pub most: i64,
@@ -26,7 +26,7 @@ pub struct Cap {
 
 /// A text that is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("write a number greater than 0, or MODEL=NUMBER")]
+#[error("write a number greater than 0, MODEL=NUMBER or PROVIDER=NUMBER")]
 pub struct CapError;
 
 /// The model that a limit is for, if it names one, and the limit.
@@ -116,6 +116,18 @@ pub enum ModelRequests {
     Unseen,
 }
 
+impl ModelRequests {
+    /// Whether a cap of this lane could not be kept, because nobody counts what it is for.
+    fn cannot_keep(self, lane: &NewLane) -> bool {
+        let sent = lane.requests_per_minute.or(lane.max_cost);
+        match self {
+            Self::Ours => false,
+            Self::Simulated => sent.is_some(),
+            Self::Unseen => sent.or(lane.max_tokens).is_some(),
+        }
+    }
+}
+
 /// What all workers together may ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetCaps {
@@ -138,6 +150,23 @@ fn most<'a>(caps: impl Iterator<Item = &'a Cap> + Clone, name: &str) -> Option<i
     own.or(all).map(|cap| cap.most)
 }
 
+/// The limit of a provider. A limit for all models is none of a provider.
+fn named<'a>(caps: impl IntoIterator<Item = &'a Cap>, provider: &str) -> Option<i64> {
+    let mut caps = caps.into_iter();
+    let named = caps.find(|cap| cap.model.as_deref() == Some(provider));
+    named.map(|cap| cap.most)
+}
+
+/// The provider of a model: what its name begins with.
+fn provider_of(lane: &str) -> Option<&str> {
+    lane.split_once(':').map(|(provider, _)| provider)
+}
+
+/// How many runs make so many requests in a minute without waiting long.
+fn runs_of(requests_per_minute: i64) -> i64 {
+    (requests_per_minute.saturating_mul(LONGEST_WAIT) / 60).max(1)
+}
+
 impl FleetCaps {
     /// What a model may be asked. Requests and money can be capped where its requests are sent by us; tokens where they are told.
     ///
@@ -148,33 +177,24 @@ impl FleetCaps {
         let requests_per_minute = most(self.requests_per_minute.iter(), name);
         let max_cost = most(self.cost.iter().map(|cap| &cap.0), name);
         let max_tokens = most(self.tokens.iter(), name);
-        let is_refused = match requests {
-            ModelRequests::Ours => false,
-            ModelRequests::Simulated => requests_per_minute.or(max_cost).is_some(),
-            ModelRequests::Unseen => requests_per_minute.or(max_cost).or(max_tokens).is_some(),
-        };
-        if is_refused {
-            return Err(CapsError::Uncounted {
-                lane: name.to_owned(),
-            });
-        }
-        let price = self.price(name);
-        if max_cost.is_some() && price.is_none() {
-            return Err(CapsError::NoPrice {
-                lane: name.to_owned(),
-            });
-        }
-        let by_requests =
-            requests_per_minute.map(|most| (most.saturating_mul(LONGEST_WAIT) / 60).max(1));
+        let by_requests = requests_per_minute.map(runs_of);
         let concurrent = most(self.concurrent.iter(), name);
-        Ok(NewLane {
+        let lane = NewLane {
             name: name.to_owned(),
             max_tokens,
             max_concurrent: concurrent.into_iter().chain(by_requests).min(),
             requests_per_minute,
             max_cost,
-            price,
-        })
+            price: self.price(name),
+            provider: None,
+        };
+        if requests.cannot_keep(&lane) {
+            return Err(CapsError::Uncounted { lane: lane.name });
+        }
+        if max_cost.is_some() && lane.price.is_none() {
+            return Err(CapsError::NoPrice { lane: lane.name });
+        }
+        Ok(lane)
     }
 
     /// What the models that judge may be asked. What they cost is not told, so it is not capped.
@@ -196,6 +216,66 @@ impl FleetCaps {
             output: i64::try_from(output).ok()?,
             currency: self.prices.currency().to_owned(),
         })
+    }
+
+    /// Adds the lanes of providers that a limit names, such as `openai`, behind those of their models. Each limit holds for all models of
+    /// the provider together, and beside those of the models themselves.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when a cap could not be kept.
+    pub fn add_providers(
+        &self,
+        lanes: &mut Vec<NewLane>,
+        requests: &[ModelRequests],
+    ) -> Result<(), CapsError> {
+        let models = lanes.len();
+        for number in 0..models {
+            let Some(provider) = provider_of(&lanes[number].name).map(str::to_owned) else {
+                continue;
+            };
+            let cost = self.cost.iter().map(|cap| &cap.0);
+            let lane = NewLane {
+                max_tokens: named(&self.tokens, &provider),
+                max_concurrent: named(&self.concurrent, &provider),
+                requests_per_minute: named(&self.requests_per_minute, &provider),
+                max_cost: named(cost, &provider),
+                name: provider,
+                ..NewLane::default()
+            };
+            let is_capped = lane.max_tokens.or(lane.max_concurrent);
+            let is_capped = is_capped.or(lane.requests_per_minute).or(lane.max_cost);
+            if is_capped.is_none() {
+                continue;
+            }
+            let requests = requests.get(number).copied();
+            let requests = requests.unwrap_or(ModelRequests::Unseen);
+            let model = &lanes[number];
+            if requests.cannot_keep(&lane) {
+                return Err(CapsError::Uncounted {
+                    lane: model.name.clone(),
+                });
+            }
+            if lane.max_cost.is_some() && model.price.is_none() {
+                return Err(CapsError::NoPrice {
+                    lane: model.name.clone(),
+                });
+            }
+            let known = lanes[models..].iter().position(|one| one.name == lane.name);
+            let at = known.map_or(lanes.len(), |known| models + known);
+            if known.is_none() {
+                let by_requests = lane.requests_per_minute.map(runs_of);
+                let max_concurrent = lane.max_concurrent.into_iter().chain(by_requests).min();
+                let price = model.price.clone().filter(|_| lane.max_cost.is_some());
+                lanes.push(NewLane {
+                    max_concurrent,
+                    price,
+                    ..lane
+                });
+            }
+            lanes[number].provider = i64::try_from(at).ok();
+        }
+        Ok(())
     }
 
     /// Models that a limit names and no subject has.
@@ -246,5 +326,50 @@ mod tests {
         assert!(matches!(refused, CapsError::Uncounted { .. }), "{refused}");
         let lane = caps.lane("sim:careful", ModelRequests::Simulated);
         assert_eq!(lane.unwrap().max_tokens, Some(1000));
+    }
+
+    #[test]
+    fn models_of_a_provider_share_its_caps() {
+        let caps = FleetCaps {
+            tokens: vec!["openai=1000".parse().unwrap(), "7000".parse().unwrap()],
+            requests_per_minute: vec!["openai=600".parse().unwrap()],
+            concurrent: vec!["openai=40".parse().unwrap(), "sim=3".parse().unwrap()],
+            ..FleetCaps::default()
+        };
+        let (ours, simulated) = (ModelRequests::Ours, ModelRequests::Simulated);
+        let names = ["openai:big", "sim:careful", "openai:small", "other:one"];
+        let requests = [ours, simulated, ours, ours];
+        let lanes = names.iter().zip(requests);
+        let lanes = lanes.map(|(name, requests)| caps.lane(name, requests).unwrap());
+        let mut lanes: Vec<NewLane> = lanes.collect();
+        caps.add_providers(&mut lanes, &requests).unwrap();
+        let providers: Vec<Option<i64>> = lanes.iter().map(|lane| lane.provider).collect();
+        assert_eq!(
+            providers,
+            [Some(4), Some(5), Some(4), None, None, None],
+            "{lanes:?}"
+        );
+        let openai = NewLane {
+            name: "openai".to_owned(),
+            max_tokens: Some(1000),
+            max_concurrent: Some(40),
+            requests_per_minute: Some(600),
+            ..NewLane::default()
+        };
+        assert_eq!(lanes[4], openai);
+        assert_eq!(
+            (lanes[5].name.as_str(), lanes[5].max_concurrent),
+            ("sim", Some(3))
+        );
+        assert_eq!(lanes[0].max_tokens, Some(7000), "its own, beside that");
+        assert_eq!(caps.unused(&lanes).count(), 0);
+        // What nobody can count is refused for the provider as for the model.
+        let caps = FleetCaps {
+            requests_per_minute: vec!["sim=5".parse().unwrap()],
+            ..FleetCaps::default()
+        };
+        let mut lanes = vec![caps.lane("sim:careful", simulated).unwrap()];
+        let refused = caps.add_providers(&mut lanes, &[simulated]).unwrap_err();
+        assert!(matches!(refused, CapsError::Uncounted { .. }), "{refused}");
     }
 }

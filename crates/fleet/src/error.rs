@@ -48,8 +48,13 @@ pub enum FleetError {
     )]
     Name(String),
     /// There is no such campaign.
-    #[error("there is no campaign {0}")]
-    NoCampaign(String),
+    #[error("there is no campaign {name}; {help}")]
+    NoCampaign {
+        /// How it was named.
+        name: String,
+        /// What to do.
+        help: String,
+    },
     /// It is still being planned.
     #[error("campaign {0} is still being planned")]
     StillPlanned(String),
@@ -68,6 +73,18 @@ pub enum FleetError {
         own: String,
         /// What to do.
         advice: &'static str,
+    },
+    /// This worker would judge with another model than the other workers.
+    #[error(
+        "campaign {campaign} was planned with {planned}, and this worker was given {given}; leave out its flags for models, and it uses those of the plan"
+    )]
+    OtherModel {
+        /// The campaign.
+        campaign: String,
+        /// What the plan says.
+        planned: String,
+        /// What the worker has.
+        given: String,
     },
     /// What the store holds is not what its digest says, or cannot be read.
     #[error("{what} in the store is damaged: {reason}")]
@@ -94,7 +111,8 @@ impl FleetError {
             | Self::Subject { .. }
             | Self::Caps(_)
             | Self::Name(_)
-            | Self::NoCampaign(_) => true,
+            | Self::NoCampaign { .. }
+            | Self::OtherModel { .. } => true,
             Self::Traces(error) => error.is_usage(),
             Self::OpenSubject { error, .. } => error.is_usage(),
             Self::Store(StoreError::Conflict(_)) => true,

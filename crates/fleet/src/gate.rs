@@ -37,17 +37,23 @@ impl fmt::Debug for LaneGate {
 }
 
 impl LaneGate {
-    /// The gate of this lane.
+    /// The gate of the lane of this name, if the campaign has one: its caps and those of its provider hold.
     #[must_use]
-    pub fn new(store: &Arc<Store>, campaign: i64, lane: &LaneRow) -> Self {
-        Self {
+    pub fn of(store: &Arc<Store>, campaign: i64, lanes: &[LaneRow], name: &str) -> Option<Self> {
+        let lane = lanes.iter().find(|lane| lane.name == name)?;
+        let provider = lanes.iter().find(|of| Some(of.lane) == lane.provider);
+        let has = |cap: fn(&LaneRow) -> bool| cap(lane) || provider.is_some_and(cap);
+        Some(Self {
             store: Arc::clone(store),
             campaign,
             lane: lane.lane,
-            counts_requests: lane.requests_per_minute.is_some(),
+            counts_requests: has(|lane| lane.requests_per_minute.is_some()),
             // What nobody capped is not worth a transaction for each reply.
-            price: lane.price.clone().filter(|_| lane.max_cost.is_some()),
-        }
+            price: lane
+                .price
+                .clone()
+                .filter(|_| has(|lane| lane.max_cost.is_some())),
+        })
     }
 
     /// How long to wait before a request may be sent; nothing if it may be sent now.

@@ -1,5 +1,6 @@
 //! Joins a campaign: reads its plan from the store, refuses what this program cannot do, and makes its documents and subjects again.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use proofhouse_campaign::engine::CampaignSettings;
 use proofhouse_campaign::run_maker::RunMaker;
 use proofhouse_campaign::scratch::ScratchDirectory;
 use proofhouse_oatf::{GenerationProvider, SemanticEvaluator};
-use proofhouse_store::Store;
 use proofhouse_store::model::{CampaignRow, CampaignState};
+use proofhouse_store::{Store, StoreError};
 use proofhouse_subjects::{OpenContext, Subject, open};
 use proofhouse_wire::gate::{LateGate, RequestGate};
 use serde::de::DeserializeOwned;
@@ -22,8 +23,11 @@ use crate::caps::JUDGES;
 use crate::digest::sha256;
 use crate::gate::{LaneGate, RemoteGate};
 use crate::name::shown;
-use crate::plan::{FORMAT, StoredPlan, WorkerNeed};
+use crate::plan::{FORMAT, StoredModel, StoredPlan, WorkerNeed};
 use crate::subject::StoredSubject;
+
+/// Documents that are read at once: each way to the store and back takes time, and a worker begins with hundreds of them.
+const DOCUMENTS_AT_ONCE: usize = 100;
 
 /// What a worker brings along.
 #[derive(Clone, Default)]
@@ -32,6 +36,8 @@ pub struct WorkerTools {
     pub semantic: Option<Arc<dyn SemanticEvaluator>>,
     /// Answers `synthesize` blocks.
     pub generation: Option<Arc<dyn GenerationProvider>>,
+    /// Which models these are.
+    pub models: Vec<StoredModel>,
     /// What the requests of both go through.
     pub judge_gate: LateGate,
     /// Whether traces are kept.
@@ -99,18 +105,26 @@ fn unreadable(
     }
 }
 
-/// A text of the store, which is what its digest says.
-async fn verified(store: &Store, digest: &str, what: &str) -> Result<Vec<u8>, FleetError> {
-    let text = store.campaign_blob(digest).await?;
-    let is = sha256(&text);
-    if is == digest {
-        Ok(text)
-    } else {
-        Err(FleetError::Damaged {
+/// A text that a plan names and the store does not have.
+fn missing(digest: &str) -> FleetError {
+    StoreError::NotFound(format!("text {digest}")).into()
+}
+
+/// What a text of the store says, if it is what its digest says.
+fn read_text<T: DeserializeOwned>(
+    versions: (&CampaignRow, &str),
+    text: &[u8],
+    digest: &str,
+    what: &str,
+) -> Result<T, FleetError> {
+    let is = sha256(text);
+    if is != digest {
+        return Err(FleetError::Damaged {
             what: what.to_owned(),
             reason: format!("its digest is {is}, not {digest}"),
-        })
+        });
     }
+    serde_json::from_slice(text).map_err(|error| unreadable(versions, what, &error))
 }
 
 async fn kept<T: DeserializeOwned>(
@@ -119,8 +133,8 @@ async fn kept<T: DeserializeOwned>(
     digest: &str,
     what: &str,
 ) -> Result<T, FleetError> {
-    let text = verified(store, digest, what).await?;
-    serde_json::from_slice(&text).map_err(|error| unreadable(versions, what, &error))
+    let text = store.campaign_blob(digest).await?;
+    read_text(versions, &text, digest, what)
 }
 
 impl JoinedCampaign {
@@ -154,14 +168,21 @@ impl JoinedCampaign {
                 });
             }
         }
+        for planned in &plan.models {
+            let given = tools.models.iter().find(|one| one.need == planned.need);
+            if let Some(given) = given.filter(|given| !given.is_same(planned)) {
+                return Err(FleetError::OtherModel {
+                    campaign: shown(&campaign),
+                    planned: planned.about(),
+                    given: given.about(),
+                });
+            }
+        }
         let versions = (&campaign, tools.program.as_str());
         let scratch = ScratchDirectory::new().map_err(FleetError::Directory)?;
         let directory = scratch.run().map_err(FleetError::Directory)?;
         let lanes = store.campaign_lanes(campaign.id).await?;
-        let gate = |name: &str| {
-            let lane = lanes.iter().find(|lane| lane.name == name)?;
-            Some(LaneGate::new(store, campaign.id, lane))
-        };
+        let gate = |name: &str| LaneGate::of(store, campaign.id, &lanes, name);
         if let Some(gate) = gate(JUDGES) {
             let runtime = Handle::current();
             tools.judge_gate.set(Arc::new(RemoteGate { gate, runtime }));
@@ -191,10 +212,16 @@ impl JoinedCampaign {
             subjects.push(opened);
         }
         let mut documents: Vec<CampaignDocument> = Vec::new();
-        for digest in &plan.documents {
-            let stored: KeptDocument = kept(store, versions, digest, "a document").await?;
-            let opened = stored.open();
-            documents.push(opened.map_err(|error| unreadable(versions, "a document", &error))?);
+        for digests in plan.documents.chunks(DOCUMENTS_AT_ONCE) {
+            let texts = store.campaign_blobs(digests.to_vec()).await?;
+            let texts = texts.into_iter().map(|text| (text.digest, text.body));
+            let texts: HashMap<String, Vec<u8>> = texts.collect();
+            for digest in digests {
+                let text = texts.get(digest).ok_or_else(|| missing(digest))?;
+                let stored: KeptDocument = read_text(versions, text, digest, "a document")?;
+                let opened = stored.open();
+                documents.push(opened.map_err(|error| unreadable(versions, "a document", &error))?);
+            }
         }
         let settings = CampaignSettings {
             semantic: tools.semantic,

@@ -108,7 +108,9 @@ impl CampaignOverview {
             lines.push(format!("traces     {}", printable_line(traces)));
         }
         for lane in &self.lanes {
-            lines.push(format!("model      {}", lane_line(lane)));
+            let is_provider = self.lanes.iter().any(|of| of.provider == Some(lane.lane));
+            let what = if is_provider { "provider" } else { "model" };
+            lines.push(format!("{what:<11}{}", lane_line(lane)));
         }
         for worker in &self.workers {
             lines.push(format!("worker     {}", worker_line(worker)));

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use proofhouse_source::did_you_mean;
 use proofhouse_store::Store;
-use proofhouse_store::model::CampaignRow;
+use proofhouse_store::model::{CampaignFilter, CampaignRow};
 
 use crate::FleetError;
 
@@ -70,7 +71,36 @@ impl CampaignName {
     /// Returns an error when there is none.
     pub async fn find(&self, store: &Store) -> Result<CampaignRow, FleetError> {
         let found = store.find_campaign(&self.name, self.number).await?;
-        found.ok_or_else(|| FleetError::NoCampaign(self.to_string()))
+        let Some(found) = found else {
+            let newest = CampaignFilter {
+                limit: CANDIDATES,
+                ..CampaignFilter::default()
+            };
+            let known = store.campaigns(newest).await?;
+            let same = known.iter().find(|row| row.name == self.name);
+            let names = known.iter().map(|row| row.name.as_str());
+            let meant = match same {
+                Some(newest) => Some(shown(newest)),
+                None => did_you_mean(&self.name, names).map(str::to_owned),
+            };
+            return Err(no_campaign(&self.to_string(), meant.as_deref()));
+        };
+        Ok(found)
+    }
+}
+
+/// Campaigns that a name is compared with when there is none of it.
+const CANDIDATES: usize = 200;
+
+/// Says that there is no such campaign, and which may be meant.
+pub(crate) fn no_campaign(name: &str, meant: Option<&str>) -> FleetError {
+    let help = match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "`proofhouse campaigns list` shows those of the store".to_owned(),
+    };
+    FleetError::NoCampaign {
+        name: name.to_owned(),
+        help,
     }
 }
 

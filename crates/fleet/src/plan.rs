@@ -52,6 +52,52 @@ impl WorkerNeed {
     }
 }
 
+/// A model beside the agents as a plan keeps it, so that whoever makes its runs asks the same one. Its key is not in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredModel {
+    /// What it is for.
+    pub need: WorkerNeed,
+    /// How it judges, by the name of its flag; none for one that writes content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Where it is.
+    pub url: String,
+    /// What it is called there.
+    pub model: String,
+    /// The variable that holds its key, if that is not the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// Seconds that an answer may take, if that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// How many requests a worker may make, if that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_requests: Option<u64>,
+}
+
+impl StoredModel {
+    /// Whether it answers like another one. Keys and limits are a matter of each worker.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.need, &self.method, &self.url, &self.model)
+            == (other.need, &other.method, &other.url, &other.model)
+    }
+
+    /// What it is, for people.
+    #[must_use]
+    pub fn about(&self) -> String {
+        let method = self.method.as_ref();
+        let method = method.map_or_else(String::new, |method| format!(" ({method})"));
+        format!(
+            "{}: {} at {}{method}",
+            self.need.about(),
+            self.model,
+            self.url
+        )
+    }
+}
+
 /// A plan as it is kept. A key that a program does not know makes it refuse the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +122,9 @@ pub struct StoredPlan {
     pub left_out: Vec<(usize, usize)>,
     /// What a worker must have.
     pub needs: Vec<WorkerNeed>,
+    /// The models that these are; plans of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<StoredModel>,
     /// Findings that somebody accepted.
     pub accepted: Vec<AcceptedRisk>,
 }
@@ -95,8 +144,8 @@ pub struct PlanSettings {
     pub probes: bool,
     /// Findings that somebody accepted.
     pub accepted: Vec<AcceptedRisk>,
-    /// What a worker must have.
-    pub needs: Vec<WorkerNeed>,
+    /// The models beside the agents.
+    pub models: Vec<StoredModel>,
     /// What all workers together may ask.
     pub caps: FleetCaps,
     /// Where traces go.
@@ -137,6 +186,7 @@ impl PlannedCampaign {
         let mut blobs = Vec::new();
         let mut stored = Vec::new();
         let (mut lanes, mut lanes_of_subjects): (Vec<NewLane>, Vec<i64>) = Default::default();
+        let mut requests = Vec::new();
         // Lanes of subjects whose runs need something for themselves, by that.
         let mut shared: HashMap<String, usize> = HashMap::new();
         for ((spec, info), opened) in specs.iter().zip(&infos).zip(subjects) {
@@ -152,6 +202,7 @@ impl PlannedCampaign {
                 Some(known) => known,
                 None => {
                     lanes.push(settings.caps.lane(&lane, subject.requests())?);
+                    requests.push(subject.requests());
                     lanes.len() - 1
                 }
             };
@@ -167,9 +218,10 @@ impl PlannedCampaign {
             lanes_of_subjects.push(i64::try_from(number).unwrap_or(i64::MAX));
             stored.push(keep(&mut blobs, "a subject", &subject)?);
         }
-        if !settings.needs.is_empty() {
+        if !settings.models.is_empty() {
             lanes.push(settings.caps.judges());
         }
+        settings.caps.add_providers(&mut lanes, &requests)?;
         let mut kept = Vec::new();
         for document in &documents {
             kept.push(keep(&mut blobs, "a document", &KeptDocument::of(document))?);
@@ -201,7 +253,8 @@ impl PlannedCampaign {
             subject_infos: infos,
             probes,
             left_out: all.difference(&meet).copied().collect(),
-            needs: settings.needs,
+            needs: settings.models.iter().map(|model| model.need).collect(),
+            models: settings.models,
             accepted: settings.accepted,
         };
         let digest = keep(&mut blobs, "the plan", &plan)?;

@@ -8,16 +8,16 @@ use proofhouse_store::Store;
 use crate::FleetError;
 use crate::traces::{TraceStore, TraceStoreError};
 
-/// Campaigns that are removed in one transaction.
-const CAMPAIGNS: usize = 5;
-/// Traces that are forgotten in one transaction.
-const TRACES: usize = 500;
+/// Results, runs or traces that are removed in one transaction: few, so that workers of other campaigns do not wait for it.
+const BATCH: usize = 500;
 
 /// What was removed.
 #[derive(Debug, Default)]
 pub struct Pruned {
-    /// How many campaigns.
-    pub campaigns: u64,
+    /// The campaigns, as `NAME@NUMBER`.
+    pub campaigns: Vec<String>,
+    /// How many results.
+    pub results: u64,
     /// How many traces.
     pub traces: u64,
     /// Traces that could not be removed; the store names them no longer.
@@ -39,14 +39,18 @@ pub async fn prune(
     let mut pruned = Pruned::default();
     let mut places: HashMap<String, Result<TraceStore, TraceStoreError>> = HashMap::new();
     loop {
-        let (changed, traces) = if traces_only {
-            store.prune_campaign_traces(age, TRACES).await?
+        let (is_more, traces) = if traces_only {
+            let (changed, traces) = store.prune_campaign_traces(age, BATCH).await?;
+            (changed > 0, traces)
         } else {
-            let removed = store.prune_campaigns(age, CAMPAIGNS).await?;
-            pruned.campaigns += removed.campaigns;
-            (removed.campaigns, removed.traces)
+            let step = store.prune_campaigns(age, BATCH).await?;
+            let names = step.campaigns.iter();
+            let names = names.map(|(name, number)| format!("{name}@{number}"));
+            pruned.campaigns.extend(names);
+            pruned.results += step.results;
+            (step.is_more, step.traces)
         };
-        if changed == 0 {
+        if !is_more {
             return Ok(pruned);
         }
         for (place, digest) in traces {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::FleetError;
 use crate::join::read_plan;
-use crate::name::shown;
+use crate::name::{no_campaign, shown};
 use crate::plan::StoredPlan;
 
 /// Campaigns that a trend goes back.
@@ -118,7 +118,7 @@ pub async fn read(
     };
     let mut campaigns = store.campaigns(filter).await?;
     if campaigns.is_empty() {
-        return Err(FleetError::NoCampaign(name.to_owned()));
+        return Err(no_campaign(name, None));
     }
     campaigns.reverse();
     let mut points: Vec<TrendPoint> = Vec::new();

@@ -13,6 +13,7 @@ use proofhouse_detect::{
     BuildError, DocumentVerdict, Redactor, Scanner, TraceMessage, TraceWriter,
 };
 use proofhouse_oatf::{Document, GenerationProvider, Mode, SemanticEvaluator};
+use proofhouse_wire::gate::GateClock;
 use proofhouse_wire::server::TrafficBudget;
 use proofhouse_wire::{CancellationToken, WireLimits};
 use serde_json::json;
@@ -52,6 +53,8 @@ pub struct RunOptions {
     pub ends_with_sessions: bool,
     /// The longest a run may take.
     pub max_session: Duration,
+    /// What requests of the subject's model wait for caps that others share. It counts neither as silence nor as time of the run.
+    pub gates: Arc<GateClock>,
     /// Bounds on what the subject may send.
     pub limits: WireLimits,
     /// Bounds on what is kept of the trace.
@@ -136,6 +139,7 @@ impl Default for RunOptions {
             arrival_limit: Duration::from_secs(300),
             ends_with_sessions: true,
             max_session: Duration::from_secs(1_800),
+            gates: Arc::default(),
             limits: WireLimits::default(),
             trace_limits: TraceLimits::default(),
             check_origin: true,
@@ -299,12 +303,14 @@ pub async fn run(
         .and_then(|grace| grace.duration())
         .unwrap_or(options.grace);
 
+    let gates = Arc::clone(&options.gates);
     let waits = Waits {
         grace,
         settle: options.settle,
         idle_limit: options.idle_limit,
         arrival_limit: options.arrival_limit,
         ends_with_sessions: options.ends_with_sessions,
+        gates: &gates,
     };
 
     let mut tasks = JoinSet::new();
@@ -353,7 +359,7 @@ pub async fn run(
     let mut errors = Vec::new();
     let ending = tokio::select! {
         () = handle.interrupted.cancelled() => Ending::Interrupted,
-        () = tokio::time::sleep(options.max_session) => Ending::TimeUp,
+        () = gates.sleep(options.max_session) => Ending::TimeUp,
         // Its only client is gone for good: there is nothing left to observe, and it may be waiting
         // for us to end.
         None = served.recv(), if only_servers => Ending::SubjectDone,
@@ -570,12 +576,13 @@ async fn prepare(
 
 /// How long what is waited for.
 #[derive(Debug, Clone, Copy)]
-struct Waits {
+struct Waits<'a> {
     grace: Duration,
     settle: Duration,
     idle_limit: Duration,
     arrival_limit: Duration,
     ends_with_sessions: bool,
+    gates: &'a GateClock,
 }
 
 /// Plays until there is nothing more to see, then observes for the grace period.
@@ -584,7 +591,7 @@ async fn play(
     clients: &mut JoinSet<Result<(), ActorError>>,
     errors: &mut Vec<ActorError>,
     shared: &RunShared,
-    waits: Waits,
+    waits: Waits<'_>,
     handle: &RunHandle,
 ) -> Ending {
     let has_clients = !clients.is_empty();
@@ -609,7 +616,7 @@ async fn play(
             // that still waits for it waits in vain.
             tokio::select! {
                 () = all_there => Ending::Complete,
-                () = silence(shared, contexts, waits.settle) => Ending::SubjectDone,
+                () = silence(shared, contexts, waits.settle, waits.gates) => Ending::SubjectDone,
             }
         };
         tokio::select! {
@@ -625,27 +632,32 @@ async fn play(
 
 /// Waits until something was seen, and then nothing more for as long as a subject may be silent; or until nobody came for as
 /// long as one may stay away.
-async fn idle(shared: &RunShared, contexts: &[ActorContext], waits: Waits) {
+async fn idle(shared: &RunShared, contexts: &[ActorContext], waits: Waits<'_>) {
     let mut activity = shared.activity.subscribe();
     // A quick subject may have said all it has to say before this looks for the first time.
     let arrival = activity.wait_for(|messages| *messages > 0);
-    match tokio::time::timeout(waits.arrival_limit, arrival).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(_)) | Err(_) => return,
+    match waits.gates.timeout(waits.arrival_limit, arrival).await {
+        Some(Ok(_)) => {}
+        Some(Err(_)) | None => return,
     }
-    silence(shared, contexts, waits.idle_limit).await;
+    silence(shared, contexts, waits.idle_limit, waits.gates).await;
 }
 
 /// Silence is the subject's only while it waits neither for our answer nor for time to lead on.
-async fn silence(shared: &RunShared, contexts: &[ActorContext], limit: Duration) {
+async fn silence(
+    shared: &RunShared,
+    contexts: &[ActorContext],
+    limit: Duration,
+    gates: &GateClock,
+) {
     let mut activity = shared.activity.subscribe();
     loop {
-        let changed = tokio::time::timeout(limit, activity.changed()).await;
+        let changed = gates.timeout(limit, activity.changed()).await;
         let ours = shared.owed.load(Ordering::Relaxed) > 0
             || contexts.iter().any(ActorContext::waits_for_time);
         match changed {
-            Ok(Ok(())) => {}
-            Err(_) if ours => {}
+            Some(Ok(())) => {}
+            None if ours => {}
             _ => return,
         }
     }

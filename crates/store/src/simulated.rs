@@ -85,7 +85,7 @@ impl SimulatedBackend {
         mode: TransactionMode,
         work: TransactionWork<T>,
     ) -> Result<T> {
-        let fate = self.faults.arrive(mode != TransactionMode::Read).await;
+        let fate = self.faults.arrive(!mode.is_read()).await;
         let gone = || StoreError::Unavailable("the simulation says so".to_owned());
         let outcome = match fate {
             TransactionFate::Refused => Err(gone()),

@@ -30,7 +30,7 @@ impl Timings {
         let began = Instant::now();
         let outcome = transaction.await;
         let timing = match mode {
-            TransactionMode::Read => &self.reads,
+            TransactionMode::Read | TransactionMode::SingleRead => &self.reads,
             TransactionMode::Write | TransactionMode::Single => &self.writes,
         };
         timing.note(began.elapsed());

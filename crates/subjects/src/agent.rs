@@ -126,6 +126,7 @@ impl AgentSubject {
             Arc::new(WatchedModel::new(
                 (self.model)().map_err(SubjectError::of)?,
                 Arc::clone(watch),
+                Arc::clone(&run.gates),
             )),
         );
         for remote in remotes {

@@ -9,6 +9,7 @@ use proofhouse_agent::model::{
 };
 use proofhouse_range::BoxFuture;
 use proofhouse_wire::CancellationToken;
+use proofhouse_wire::gate::GateClock;
 use proofhouse_wire::sync::lock;
 
 /// Tools whose calls are remembered; a model may invent names.
@@ -20,6 +21,8 @@ const MAX_TOLD_CHARS: usize = 100;
 pub(crate) struct WatchedModel {
     model: Arc<dyn Model>,
     watch: Arc<ReplyWatch>,
+    /// What its requests wait at gates.
+    gates: Arc<GateClock>,
 }
 
 /// What was wrong with the replies of a run.
@@ -35,8 +38,16 @@ struct SeenReplies {
 }
 
 impl WatchedModel {
-    pub(crate) fn new(model: Arc<dyn Model>, watch: Arc<ReplyWatch>) -> Self {
-        Self { model, watch }
+    pub(crate) fn new(
+        model: Arc<dyn Model>,
+        watch: Arc<ReplyWatch>,
+        gates: Arc<GateClock>,
+    ) -> Self {
+        Self {
+            model,
+            watch,
+            gates,
+        }
     }
 }
 
@@ -56,7 +67,8 @@ impl Model for WatchedModel {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         Box::pin(async move {
-            let reply = self.model.complete(request, events, cancel).await;
+            let asking = self.model.complete(request, events, cancel);
+            let reply = self.gates.measure(asking).await;
             if let Ok(reply) = &reply {
                 self.watch.take(reply);
             }

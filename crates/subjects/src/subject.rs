@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofhouse_oatf::Mode;
 use proofhouse_range::{ActorEndpoint, BoxFuture, ListeningServer, OfferedCard};
+use proofhouse_wire::gate::GateClock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -172,6 +174,8 @@ pub struct RunContext {
     pub seed: u64,
     /// What the servers offer without the attack, where there is a control.
     pub benign: BenignOffers,
+    /// Stands still for the time limit of the run while requests of its model wait for a cap.
+    pub gates: Arc<GateClock>,
 }
 
 /// What the servers of a document offer without the attack, by actor.

@@ -22,6 +22,7 @@ use crate::campaign::reports::{self, CampaignReports};
 use crate::exit_code::Exit;
 use crate::fleet_options::{failed, open_traces, trace_access};
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
+use crate::report::plural;
 use crate::runtime::runtime;
 use crate::store_options::StoreOptions;
 
@@ -249,9 +250,18 @@ impl CampaignsPart {
                 for problem in &pruned.problems {
                     complain(&printable_line(problem));
                 }
-                let (campaigns, traces) = (pruned.campaigns, pruned.traces);
+                for campaign in &pruned.campaigns {
+                    talk(&format!("Removed campaign {}.", printable_line(campaign)));
+                }
+                let (campaigns, results) = (pruned.campaigns.len(), pruned.results);
+                let traces = pruned.traces;
+                let count =
+                    |number: u64, word| plural(usize::try_from(number).unwrap_or(usize::MAX), word);
                 talk(&format!(
-                    "Removed {campaigns} campaigns and {traces} traces."
+                    "Removed {} with {}, and {}.",
+                    plural(campaigns, "campaign"),
+                    count(results, "result"),
+                    count(traces, "trace")
                 ));
                 Ok(if pruned.problems.is_empty() {
                     Exit::Success

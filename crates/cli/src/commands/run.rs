@@ -25,7 +25,7 @@ use proofhouse_campaign::sensitivity::Sensitivity;
 use proofhouse_campaign::store::{self, EarlierCampaign};
 use proofhouse_fleet::listing::campaign_json;
 use proofhouse_fleet::name::{CampaignName, shown};
-use proofhouse_fleet::plan::{PlanSettings, PlannedCampaign, WorkerNeed};
+use proofhouse_fleet::plan::{PlanSettings, PlannedCampaign};
 use proofhouse_fleet::report;
 use proofhouse_fleet::worker::{WorkerEvent, WorkerSettings, run_worker};
 use proofhouse_report::preflight::explanation;
@@ -499,8 +499,10 @@ impl RunCommand {
     }
 
     fn plan_settings(&self, name: String) -> Result<PlanSettings, CommandError> {
-        let semantic = self.semantic.evaluator()?.map(|_| WorkerNeed::Semantic);
-        let generation = self.generation.provider()?.map(|_| WorkerNeed::Generation);
+        // What cannot be asked is told before it is planned.
+        self.semantic.evaluator()?;
+        self.generation.provider()?;
+        let judge = self.semantic.stored().into_iter();
         Ok(PlanSettings {
             name,
             repeats: self.repeats.unwrap_or(1),
@@ -508,7 +510,7 @@ impl RunCommand {
             fail_fast: self.fail_fast.unwrap_or_default(),
             probes: !self.no_probes,
             accepted: self.accepted.clone(),
-            needs: semantic.into_iter().chain(generation).collect(),
+            models: judge.chain(self.generation.stored()).collect(),
             caps: self.fleet.caps()?,
             traces: self.fleet.traces.as_ref().map(ToString::to_string),
             namespace: self.fleet.tenant.clone().unwrap_or_default(),
@@ -635,7 +637,7 @@ impl RunCommand {
         settings: &WorkerSettings,
         drain: &CancellationToken,
     ) -> Result<CampaignRow, CommandError> {
-        let tools = worker_tools(&self.semantic, &self.generation, settings)?;
+        let tools = worker_tools(&self.semantic, &self.generation, settings, &[])?;
         let opening = OpenContext {
             environment: environment(),
             notify: &notices::show,

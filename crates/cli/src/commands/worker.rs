@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use proofhouse_fleet::join::read_plan;
 use proofhouse_fleet::name::{CampaignName, shown};
 use proofhouse_fleet::worker::{WorkerEnd, WorkerEvent, run_worker};
 use proofhouse_store::model::CampaignState;
@@ -14,7 +15,7 @@ use crate::exit_code::Exit;
 use crate::fleet_options::{WorkerOptions, failed, tell, worker_tools};
 use crate::generation_options::GenerationOptions;
 use crate::notices;
-use crate::output::{CommandError, talk};
+use crate::output::{CommandError, printable_line, talk};
 use crate::runtime::runtime;
 use crate::semantic_options::SemanticOptions;
 use crate::signals::{Worked, interruptible};
@@ -80,9 +81,15 @@ impl WorkerCommand {
     async fn work(&self, drain: &CancellationToken) -> Result<Exit, CommandError> {
         let begun = Instant::now();
         // Whoever starts a fleet may start its database at the same time.
+        let mut is_told = false;
         let store = loop {
             match self.store.open_existing().await {
                 Err(error) if error.exit == Exit::CannotRun && begun.elapsed() < PATIENCE => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        let seconds = PATIENCE.as_secs();
+                        let line = format!("{error}; trying again for {seconds} s");
+                        talk(&printable_line(&line));
+                    }
                     tokio::select! {
                         () = tokio::time::sleep(Duration::from_secs(1)) => {}
                         () = drain.cancelled() => return Ok(Exit::Interrupted),
@@ -96,7 +103,10 @@ impl WorkerCommand {
         let settings = self
             .options
             .settings(self.jobs, campaign.traces.as_deref())?;
-        let tools = worker_tools(&self.semantic, &self.generation, &settings)?;
+        // A plan that cannot be read is told below, where the store hears of it as well.
+        let plan = read_plan(&store, &campaign, &settings.program).await;
+        let models = plan.map(|plan| plan.models).unwrap_or_default();
+        let tools = worker_tools(&self.semantic, &self.generation, &settings, &models)?;
         let opening = OpenContext {
             environment: environment(),
             notify: &notices::show,
@@ -113,7 +123,15 @@ impl WorkerCommand {
         Ok(match end {
             WorkerEnd::Drained => Exit::Interrupted,
             WorkerEnd::Over(state) => {
-                talk(&format!("campaign {name} is {state}"));
+                let hint = match state {
+                    CampaignState::Cancelled => "; nothing of it is left to do",
+                    CampaignState::Capped => "; to make the rest, plan it again with a higher cap",
+                    CampaignState::Planning
+                    | CampaignState::Running
+                    | CampaignState::Finished
+                    | CampaignState::Stopped => "",
+                };
+                talk(&format!("campaign {name} is {state}{hint}"));
                 match state {
                     CampaignState::Finished | CampaignState::Stopped => Exit::Success,
                     CampaignState::Planning

@@ -8,10 +8,12 @@ use proofhouse_campaign::result::SubjectInfo;
 use proofhouse_fleet::FleetError;
 use proofhouse_fleet::join::{JoinedCampaign, WorkerTools};
 use proofhouse_fleet::listing::{CampaignOverview, trend_lines};
-use proofhouse_fleet::plan::WorkerNeed;
+use proofhouse_fleet::name::CampaignName;
+use proofhouse_fleet::plan::{StoredModel, WorkerNeed};
 use proofhouse_fleet::traces::TraceStore;
 use proofhouse_fleet::worker::WorkerEnd;
 use proofhouse_fleet::{report, trend};
+use proofhouse_oatf::{EvaluationError, SemanticEvaluator, SemanticExamples, SemanticIntentClass};
 use proofhouse_store::model::{CampaignBlob, CampaignState, NewCampaign};
 use proofhouse_store::{SqliteOptions, Store};
 use proofhouse_subjects::OpenContext;
@@ -95,16 +97,56 @@ async fn two_workers_come_to_what_one_process_comes_to() {
     let points = trend::read(&store, "two", None, PROGRAM).await.unwrap();
     let text = trend_lines(&points).join("\n");
     assert!(text.contains("sim:gullible, all categories"), "{text}");
+    // A name that is not there is told with what may be meant.
+    for (name, help) in [
+        ("tow", "did you mean `two`?"),
+        ("two@7", "did you mean `two@1`?"),
+        ("nightly", "`proofhouse campaigns list`"),
+    ] {
+        let name: CampaignName = name.parse().unwrap();
+        let said = name.find(&store).await.unwrap_err().to_string();
+        assert!(said.contains(&format!("no campaign {name}; ")), "{said}");
+        assert!(said.contains(help), "{said}");
+    }
     // The store holds the texts, so the same campaign can be made again.
     let again = planned(&store, settings("two")).await;
     assert_eq!((again.number, again.plan == campaign.plan), (2, true));
+}
+
+/// A model that judges, as a plan keeps it.
+fn judge(model: &str) -> StoredModel {
+    StoredModel {
+        need: WorkerNeed::Semantic,
+        method: Some("judge".to_owned()),
+        url: "https://models.example/v1".to_owned(),
+        model: model.to_owned(),
+        key_env: None,
+        timeout: None,
+        max_requests: None,
+    }
+}
+
+/// Judges alike whatever it is asked, which is nothing: the worker that has it never begins.
+struct NoScore;
+
+impl SemanticEvaluator for NoScore {
+    fn evaluate(
+        &self,
+        _: &str,
+        _: &str,
+        _: Option<SemanticIntentClass>,
+        _: Option<f64>,
+        _: Option<&SemanticExamples>,
+    ) -> Result<f64, EvaluationError> {
+        Ok(0.0)
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_refuses_what_it_cannot_do_and_says_so() {
     let (_directory, store) = store().await;
     let mut wanted = settings("needs");
-    wanted.needs = vec![WorkerNeed::Semantic];
+    wanted.models = vec![judge("careful-judge")];
     let campaign = planned(&store, wanted).await;
     let refused = worker(&store, "bare", &campaign, None).await.unwrap_err();
     assert!(matches!(refused, FleetError::Refused { .. }), "{refused}");
@@ -114,6 +156,33 @@ async fn a_worker_refuses_what_it_cannot_do_and_says_so() {
         remark.contains("a model for semantic indicators"),
         "{remark}"
     );
+    // Nor does it judge with another model than the others do.
+    let mut tools = WorkerTools {
+        semantic: Some(Arc::new(NoScore)),
+        models: vec![judge("other-judge")],
+        program: PROGRAM.to_owned(),
+        ..WorkerTools::default()
+    };
+    let opening = OpenContext {
+        environment: environment(),
+        notify: &|_| {},
+        gate: None,
+    };
+    let join = |tools| JoinedCampaign::new(&store, campaign.clone(), tools, &opening);
+    let refused = join(tools.clone()).await.err().unwrap();
+    assert!(
+        matches!(refused, FleetError::OtherModel { .. }),
+        "{refused}"
+    );
+    let said = refused.to_string();
+    assert!(
+        said.contains("careful-judge") && said.contains("other-judge"),
+        "{said}"
+    );
+    tools.models = vec![judge("careful-judge")];
+    let joined = join(tools).await.unwrap();
+    assert_eq!(joined.plan.models, [judge("careful-judge")]);
+    drop(joined);
     // A plan of a later version is not guessed at.
     let later = store
         .plan_campaign(NewCampaign {

@@ -26,11 +26,14 @@ pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 pub(crate) fn fleet_problem(error: FleetError) -> Problem {
     match error {
         FleetError::Store(error) => store_problem(error),
-        FleetError::NoCampaign(_) | FleetError::Name(_) => Problem::not_found(error.to_string()),
+        FleetError::NoCampaign { .. } | FleetError::Name(_) => {
+            Problem::not_found(error.to_string())
+        }
         FleetError::Plan(_)
         | FleetError::Subject { .. }
         | FleetError::Caps(_)
         | FleetError::StillPlanned(_)
+        | FleetError::OtherModel { .. }
         | FleetError::Refused { .. } => Problem::conflict(error.to_string()),
         FleetError::OpenSubject { .. }
         | FleetError::Document(_)

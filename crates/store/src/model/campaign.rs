@@ -152,6 +152,8 @@ pub struct NewLane {
     pub max_cost: Option<i64>,
     /// What its tokens cost, if that is known.
     pub price: Option<LanePrice>,
+    /// Which of the lanes is that of its provider, if that has caps of its own. It comes after those of the models.
+    pub provider: Option<i64>,
 }
 
 /// What the tokens of a model cost.
@@ -194,6 +196,8 @@ pub struct LaneRow {
     pub max_cost: Option<i64>,
     /// What its tokens cost, if that is known.
     pub price: Option<LanePrice>,
+    /// The number of the lane of its provider, whose caps hold as well.
+    pub provider: Option<i64>,
     /// Tokens until now.
     pub used_tokens: i64,
     /// What it cost until now, where that is counted, in billionths of the currency.
@@ -395,13 +399,17 @@ pub enum RequestPermit {
     Wait(Millis),
 }
 
-/// What is too old to be kept.
+/// What was removed in one step, because it is too old to be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrunedCampaigns {
-    /// How many campaigns were removed.
-    pub campaigns: u64,
+    /// Campaigns of which nothing is left, by name and number.
+    pub campaigns: Vec<(String, i64)>,
+    /// How many results were removed.
+    pub results: u64,
     /// How many blobs nobody needed any more.
     pub blobs: u64,
     /// Traces that no campaign names any more, with the place where each is.
     pub traces: Vec<(String, String)>,
+    /// Whether there may be more to remove.
+    pub is_more: bool,
 }

@@ -122,7 +122,7 @@ impl PostgresBackend {
         let failed = |error: tokio_postgres::Error| (translate(&error), is_transient(&error));
         let builder = client.build_transaction();
         let builder = match mode {
-            TransactionMode::Single => {
+            TransactionMode::Single | TransactionMode::SingleRead => {
                 let mut session = self.session(client);
                 let outcome = work(&mut session).await;
                 let transient = session.transient;

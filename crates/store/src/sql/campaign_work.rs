@@ -23,8 +23,8 @@ macro_rules! claimed_columns {
 /// many there may be.
 macro_rules! hand_out {
     () => {
-        " UPDATE campaign_runs SET state = 'running', owner = $2, until = {now} + $3, started_at = {now}, \
-         fence = fence + second_fence + 1, second_owner = NULL, second_fence = 0 \
+        " UPDATE campaign_runs SET state = 'running', owner = $2, until = (SELECT now FROM clock) + $3, \
+         started_at = (SELECT now FROM clock), fence = fence + second_fence + 1, second_owner = NULL, second_fence = 0 \
          WHERE campaign_id = $1 AND place {in_list}SELECT place FROM next{list_end} RETURNING "
     };
 }
@@ -44,12 +44,14 @@ fn claimed(mut row: SqlRow) -> Result<ClaimedRun> {
 
 /// Those of the runs that wait which a worker is handed now: `of` says of which models, `losses` how many workers were lost with them.
 macro_rules! waiting {
-    ($of:expr, $losses:literal, $limit:literal) => {
+    ($of:expr, $losses:literal, $order:literal, $limit:literal) => {
         concat!(
             "SELECT r.place FROM campaign_runs r WHERE r.campaign_id = $1 AND r.state = 'waiting' AND r.gate = 'open' \
-             AND r.due_at <= {now} AND ",
+             AND r.due_at <= (SELECT now FROM clock) AND ",
             $losses,
             $of,
+            " ORDER BY ",
+            $order,
             " LIMIT ",
             $limit,
             " {skip_locked r}"
@@ -59,12 +61,18 @@ macro_rules! waiting {
 
 /// Runs in the order of the plan, and among them at most one that a worker was lost with, if $4 is 1.
 macro_rules! next_in_order {
-    ($of:expr, $limit:literal) => {
+    ($models:expr, $of:expr, $limit:literal) => {
         concat!(
-            "WITH lost AS MATERIALIZED (",
-            waiting!($of, "r.losses > 0 AND r.losses = 1 AND $4 = 1", "1"),
+            $models,
+            "lost AS MATERIALIZED (",
+            waiting!(
+                $of,
+                "r.losses > 0 AND r.losses = 1 AND $4 = 1",
+                "r.place",
+                "1"
+            ),
             "), fresh AS MATERIALIZED (",
-            waiting!($of, "r.losses = 0", $limit),
+            waiting!($of, "r.losses = 0", "r.place", $limit),
             "), next AS MATERIALIZED (SELECT place FROM (SELECT place FROM lost UNION ALL SELECT place FROM fresh) u \
              ORDER BY place LIMIT ",
             $limit,
@@ -77,10 +85,16 @@ macro_rules! next_in_order {
 
 /// One run that several workers were lost with, those first that took the fewest with them.
 macro_rules! next_alone {
-    ($of:expr) => {
+    ($models:expr, $of:expr) => {
         concat!(
-            "WITH next AS MATERIALIZED (",
-            waiting!($of, "r.losses > 0 AND r.losses > $4", "1"),
+            $models,
+            "next AS MATERIALIZED (",
+            waiting!(
+                $of,
+                "r.losses > 0 AND r.losses > $4",
+                "r.losses, r.place",
+                "1"
+            ),
             ")",
             hand_out!(),
             claimed_columns!()
@@ -88,53 +102,60 @@ macro_rules! next_alone {
     };
 }
 
-/// Whether the caps of a model need no counting, and let it be asked now.
-macro_rules! is_uncounted {
+/// What a hand-out begins with: the time, which is asked for once and not for each row.
+macro_rules! clock {
     () => {
-        "l.max_concurrent IS NULL AND l.slow_until <= {now} AND (l.max_tokens IS NULL OR l.used_tokens < l.max_tokens) \
-         AND (l.max_cost IS NULL OR l.used_cost < l.max_cost)"
+        "WITH clock AS MATERIALIZED (SELECT {now} AS now), "
     };
 }
 
-/// Of models whose caps need no counting. Nothing is looked through where there is none.
-macro_rules! uncounted {
-    ($order:literal) => {
+/// The models whose caps need no counting, which may be asked now, and which runs wait for.
+macro_rules! askable {
+    () => {
         concat!(
-            " AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') \
-             AND EXISTS (SELECT 1 FROM campaign_lanes l WHERE l.campaign_id = $1 AND ",
-            is_uncounted!(),
-            " AND (SELECT w.place FROM campaign_runs w WHERE w.campaign_id = $1 AND w.lane = l.lane \
-             AND w.state = 'waiting' AND w.gate = 'open' ORDER BY w.place LIMIT 1) IS NOT NULL) \
-             AND r.lane {in_list}SELECT l.lane FROM campaign_lanes l WHERE l.campaign_id = $1 AND ",
-            is_uncounted!(),
-            "{list_end} ORDER BY ",
-            $order
+            clock!(),
+            "askable AS MATERIALIZED (SELECT l.lane FROM campaign_lanes l WHERE l.campaign_id = $1 \
+             AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') \
+             AND l.max_concurrent IS NULL AND l.slow_until <= (SELECT now FROM clock) \
+             AND (l.max_tokens IS NULL OR l.used_tokens < l.max_tokens) \
+             AND (l.max_cost IS NULL OR l.used_cost < l.max_cost) \
+             AND NOT EXISTS (SELECT 1 FROM campaign_lanes p WHERE p.campaign_id = $1 AND p.lane = l.provider \
+             AND (p.max_concurrent IS NOT NULL OR p.used_tokens >= p.max_tokens OR p.used_cost >= p.max_cost)) \
+             AND (SELECT w.place FROM campaign_runs w WHERE w.campaign_id = $1 AND w.lane = l.lane \
+             AND w.state = 'waiting' AND w.gate = 'open' ORDER BY w.place LIMIT 1) IS NOT NULL), "
         )
+    };
+}
+
+/// Of those models. Nothing is looked through where there is none.
+macro_rules! of_askable {
+    () => {
+        " AND EXISTS (SELECT 1 FROM askable) AND r.lane {in_list}SELECT lane FROM askable{list_end}"
     };
 }
 
 /// Of one model.
 macro_rules! of_lane {
-    ($order:literal) => {
-        concat!(" AND r.lane = $5 ORDER BY ", $order)
+    () => {
+        " AND r.lane = $5"
     };
 }
 
 /// Statements for so many runs at most. Each number stands in a statement of its own: databases plan statements once only when they
 /// know how many rows they end with.
 macro_rules! in_steps {
-    ($of:expr) => {
+    ($models:expr, $of:expr) => {
         [
-            (64, next_in_order!($of, "64")),
-            (16, next_in_order!($of, "16")),
-            (4, next_in_order!($of, "4")),
-            (1, next_in_order!($of, "1")),
+            (64, next_in_order!($models, $of, "64")),
+            (16, next_in_order!($models, $of, "16")),
+            (4, next_in_order!($models, $of, "4")),
+            (1, next_in_order!($models, $of, "1")),
         ]
     };
 }
 
-const UNCOUNTED: [(usize, &str); 4] = in_steps!(uncounted!("r.place"));
-const OF_LANE: [(usize, &str); 4] = in_steps!(of_lane!("r.place"));
+const UNCOUNTED: [(usize, &str); 4] = in_steps!(askable!(), of_askable!());
+const OF_LANE: [(usize, &str); 4] = in_steps!(clock!(), of_lane!());
 
 /// The largest step that fits.
 fn step(steps: &[(usize, &'static str); 4], limit: usize) -> Option<(usize, &'static str)> {
@@ -168,8 +189,9 @@ pub(crate) async fn claim_counted(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<Cl
     let owner = name("the worker", &claim.owner)?;
     let (limit, mut has_lost) = (page(claim.limit), claim.has_lost);
     let mut handed: Vec<ClaimedRun> = Vec::new();
-    for (lane, most) in counted_lanes(tx, claim.campaign).await? {
-        let mut free = free_in(tx, claim.campaign, lane, most).await?;
+    for lane in counted_lanes(tx, claim.campaign).await? {
+        let mut free = lane.free(tx, claim.campaign).await?;
+        let lane = lane.lane;
         loop {
             let left = limit.saturating_sub(handed.len()).min(free);
             let Some((most, statement)) = step(&OF_LANE, left) else {
@@ -189,18 +211,19 @@ pub(crate) async fn claim_counted(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<Cl
         }
     }
     if handed.is_empty() && claim.is_idle {
-        let alone = next_alone!(uncounted!("r.losses, r.place"));
+        let alone = next_alone!(askable!(), of_askable!());
         let values = params![claim.campaign, owner, claim.lease_ms, LOSSES_IN_ORDER];
         let rows = tx.query(alone, &values).await?;
         handed = rows.into_iter().map(claimed).collect::<Result<_>>()?;
-        for (lane, most) in counted_lanes(tx, claim.campaign).await? {
+        for lane in counted_lanes(tx, claim.campaign).await? {
             if !handed.is_empty() {
                 break;
             }
-            if free_in(tx, claim.campaign, lane, most).await? == 0 {
+            if lane.free(tx, claim.campaign).await? == 0 {
                 continue;
             }
-            let alone = next_alone!(of_lane!("r.losses, r.place"));
+            let lane = lane.lane;
+            let alone = next_alone!(clock!(), of_lane!());
             let values = params![claim.campaign, owner, claim.lease_ms, LOSSES_IN_ORDER, lane];
             let rows = tx.query(alone, &values).await?;
             handed = rows.into_iter().map(claimed).collect::<Result<_>>()?;
@@ -209,35 +232,80 @@ pub(crate) async fn claim_counted(tx: Tx<'_>, claim: &RunClaim) -> Result<Vec<Cl
     Ok(handed)
 }
 
-/// The models that only so many runs may ask at a time, and may ask now, each with that number. Who asks for them waits for the others
-/// who do.
-async fn counted_lanes(tx: Tx<'_>, campaign: i64) -> Result<Vec<(i64, i64)>> {
-    let lanes = tx
-        .query(
-            "SELECT l.lane, l.max_concurrent FROM campaign_lanes l WHERE l.campaign_id = $1 \
-             AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') \
-             AND l.max_concurrent IS NOT NULL AND l.slow_until <= {now} \
-             AND (l.max_tokens IS NULL OR l.used_tokens < l.max_tokens) \
-             AND (l.max_cost IS NULL OR l.used_cost < l.max_cost) ORDER BY l.lane {lock}",
-            &params![campaign],
-        )
-        .await?;
-    let read = |mut row: SqlRow| Ok((row.int()?, row.int()?));
-    lanes.into_iter().map(read).collect()
+/// A model that only so many runs may ask at a time, or whose provider has such a cap.
+struct CountedLane {
+    lane: i64,
+    most: Option<i64>,
+    /// The lane of its provider and the cap of that.
+    provider: Option<(i64, i64)>,
 }
 
-/// How many more runs may ask a model that this many may ask. A run that is made a second time counts twice.
-async fn free_in(tx: Tx<'_>, campaign: i64, lane: i64, most: i64) -> Result<usize> {
-    let busy = tx
-        .query(
-            "SELECT COUNT(*) + SUM(CASE WHEN second_owner IS NOT NULL THEN 1 ELSE 0 END) FROM campaign_runs \
-             WHERE campaign_id = $1 AND state = 'running' AND lane = $2",
-            &params![campaign, lane],
-        )
-        .await?;
+impl CountedLane {
+    /// How many more runs may ask it.
+    async fn free(&self, tx: Tx<'_>, campaign: i64) -> Result<usize> {
+        let mut free = usize::MAX;
+        if let Some(most) = self.most {
+            let busy = "SELECT COUNT(*) + SUM(CASE WHEN second_owner IS NOT NULL THEN 1 ELSE 0 END) FROM campaign_runs \
+                 WHERE campaign_id = $1 AND state = 'running' AND lane = $2";
+            free = free_of(tx, busy, (campaign, self.lane, most)).await?;
+        }
+        if let Some((provider, most)) = self.provider {
+            let busy = "SELECT COUNT(*) + SUM(CASE WHEN second_owner IS NOT NULL THEN 1 ELSE 0 END) FROM campaign_runs \
+                 WHERE campaign_id = $1 AND state = 'running' \
+                 AND lane IN (SELECT lane FROM campaign_lanes WHERE campaign_id = $1 AND provider = $2)";
+            free = free.min(free_of(tx, busy, (campaign, provider, most)).await?);
+        }
+        Ok(free)
+    }
+}
+
+/// What is left of a cap, of which the statement tells how much is used. A run that is made a second time counts twice.
+async fn free_of(
+    tx: Tx<'_>,
+    busy: &'static str,
+    (campaign, lane, most): (i64, i64, i64),
+) -> Result<usize> {
+    let busy = tx.query(busy, &params![campaign, lane]).await?;
     let busy = first(busy).map(|mut row| row.int_or_null()).transpose()?;
     let free = most.saturating_sub(busy.flatten().unwrap_or(0));
     Ok(usize::try_from(free).unwrap_or(0))
+}
+
+/// The models that only so many runs may ask at a time, and may ask now, in their order. Who asks for them waits for the others who
+/// do: caps that are counted are looked at by one at a time.
+async fn counted_lanes(tx: Tx<'_>, campaign: i64) -> Result<Vec<CountedLane>> {
+    let rows = tx
+        .query(
+            "SELECT l.lane, l.max_concurrent, l.provider, CASE WHEN l.slow_until <= {now} \
+             AND (l.max_tokens IS NULL OR l.used_tokens < l.max_tokens) \
+             AND (l.max_cost IS NULL OR l.used_cost < l.max_cost) THEN 1 ELSE 0 END \
+             FROM campaign_lanes l WHERE l.campaign_id = $1 \
+             AND EXISTS (SELECT 1 FROM campaigns c WHERE c.id = $1 AND c.state = 'running') \
+             AND (l.max_concurrent IS NOT NULL OR l.provider IS NOT NULL OR l.lane IN (SELECT m.provider \
+             FROM campaign_lanes m WHERE m.campaign_id = $1 AND m.provider IS NOT NULL)) ORDER BY l.lane {lock}",
+            &params![campaign],
+        )
+        .await?;
+    let mut read = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        let (lane, most) = (row.int()?, row.int_or_null()?);
+        read.push((lane, most, row.int_or_null()?, row.int()? == 1));
+    }
+    let is_provider = |lane: i64| read.iter().any(|(_, _, of, _)| *of == Some(lane));
+    let mut counted = Vec::new();
+    for &(lane, most, of, is_open) in &read {
+        let of = of.and_then(|of| read.iter().find(|(lane, ..)| *lane == of));
+        let provider = of.and_then(|(lane, most, ..)| Some((*lane, (*most)?)));
+        let is_open = is_open && of.is_none_or(|(_, _, _, is_open)| *is_open);
+        if is_open && !is_provider(lane) && (most.is_some() || provider.is_some()) {
+            counted.push(CountedLane {
+                lane,
+                most,
+                provider,
+            });
+        }
+    }
+    Ok(counted)
 }
 
 /// Selects the run that somebody has had for the longest, of those that this says.
@@ -273,7 +341,8 @@ pub(crate) async fn steal(
     let rows = tx
         .query(
             slowest!(
-                "NOT EXISTS (SELECT 1 FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
+                "NOT EXISTS (SELECT 1 FROM campaign_lanes m JOIN campaign_lanes l ON l.campaign_id = m.campaign_id \
+                 AND (l.lane = m.lane OR l.lane = m.provider) WHERE m.campaign_id = r.campaign_id AND m.lane = r.lane \
                  AND (l.max_concurrent IS NOT NULL OR l.slow_until > {now} OR l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost))"
             ),
             &params![claim.campaign, owner, slower, losses],
@@ -282,10 +351,11 @@ pub(crate) async fn steal(
     if let Some(row) = first(rows) {
         return claimed(row).map(Some);
     }
-    for (lane, most) in counted_lanes(tx, claim.campaign).await? {
-        if free_in(tx, claim.campaign, lane, most).await? == 0 {
+    for lane in counted_lanes(tx, claim.campaign).await? {
+        if lane.free(tx, claim.campaign).await? == 0 {
             continue;
         }
+        let lane = lane.lane;
         let rows = tx
             .query(
                 slowest!("r.lane = $5"),
@@ -442,11 +512,24 @@ async fn spend_tokens(tx: Tx<'_>, campaign: i64, used: &BTreeMap<i64, i64>) -> R
         .filter(|(_, tokens)| **tokens > 0)
         .map(|(lane, tokens)| vec![campaign.into(), (*lane).into(), (*tokens).into()])
         .collect();
-    tx.query_each(
-        "UPDATE campaign_lanes SET used_tokens = used_tokens + $3 WHERE campaign_id = $1 AND lane = $2",
-        &rows,
-    )
-    .await?;
+    const ADD: &str = "UPDATE campaign_lanes SET used_tokens = used_tokens + $3 WHERE campaign_id = $1 AND lane = $2 \
+         RETURNING provider";
+    let updated = tx.query_each(ADD, &rows).await?;
+    // Providers come after all models, so everybody locks in the same order.
+    let mut of_providers: BTreeMap<i64, i64> = BTreeMap::new();
+    let spent = used.values().filter(|tokens| **tokens > 0);
+    for (rows, tokens) in updated.into_iter().zip(spent) {
+        if let Some(provider) = first(rows).map(|mut row| row.int_or_null()).transpose()? {
+            let Some(provider) = provider else { continue };
+            let sum = of_providers.entry(provider).or_default();
+            *sum = sum.saturating_add(*tokens);
+        }
+    }
+    let rows: Vec<Vec<SqlValue<'_>>> = of_providers
+        .into_iter()
+        .map(|(lane, tokens)| vec![campaign.into(), lane.into(), tokens.into()])
+        .collect();
+    tx.query_each(ADD, &rows).await?;
     Ok(())
 }
 
@@ -714,7 +797,8 @@ pub(crate) async fn settle(tx: Tx<'_>, campaign: i64) -> Result<CampaignState> {
     let open = tx
         .query(
             "SELECT 1 FROM campaign_runs r WHERE r.campaign_id = $1 AND (r.state = 'running' OR (r.state = 'waiting' \
-             AND NOT EXISTS (SELECT 1 FROM campaign_lanes l WHERE l.campaign_id = r.campaign_id AND l.lane = r.lane \
+             AND NOT EXISTS (SELECT 1 FROM campaign_lanes m JOIN campaign_lanes l ON l.campaign_id = m.campaign_id \
+             AND (l.lane = m.lane OR l.lane = m.provider) WHERE m.campaign_id = r.campaign_id AND m.lane = r.lane \
              AND (l.used_tokens >= l.max_tokens OR l.used_cost >= l.max_cost)))) LIMIT 1",
             &params![campaign],
         )
@@ -746,7 +830,7 @@ pub(crate) async fn lanes(tx: Tx<'_>, campaign: i64) -> Result<Vec<LaneRow>> {
     let rows = tx
         .query(
             "SELECT lane, name, max_tokens, max_concurrent, requests_per_minute, max_cost, input_price, output_price, currency, \
-             used_tokens, used_cost, used_requests, slowed, CASE WHEN slow_until > {now} THEN slow_until - {now} ELSE 0 END \
+             provider, used_tokens, used_cost, used_requests, slowed, CASE WHEN slow_until > {now} THEN slow_until - {now} ELSE 0 END \
              FROM campaign_lanes WHERE campaign_id = $1 ORDER BY lane",
             &params![campaign],
         )
@@ -767,6 +851,7 @@ pub(crate) async fn lanes(tx: Tx<'_>, campaign: i64) -> Result<Vec<LaneRow>> {
                 }),
                 _ => None,
             },
+            provider: row.int_or_null()?,
             used_tokens: row.int()?,
             used_cost: row.int()?,
             used_requests: row.int()?,
@@ -777,42 +862,60 @@ pub(crate) async fn lanes(tx: Tx<'_>, campaign: i64) -> Result<Vec<LaneRow>> {
     rows.into_iter().map(read).collect()
 }
 
-/// Asks whether a model may be asked once more in this minute. Requests are spread evenly, a second's worth at a time.
+/// Asks whether a model, and with it its provider, may be asked once more in this minute. Requests are spread evenly, a second's worth at
+/// a time.
 pub(crate) async fn permit(tx: Tx<'_>, campaign: i64, lane: i64) -> Result<RequestPermit> {
     let rows = tx
         .query(
-            "SELECT requests_per_minute, next_request_at, slow_until, {now} FROM campaign_lanes \
-             WHERE campaign_id = $1 AND lane = $2 {lock}",
+            "SELECT lane, requests_per_minute, next_request_at, slow_until, {now} FROM campaign_lanes \
+             WHERE campaign_id = $1 AND (lane = $2 OR lane = (SELECT provider FROM campaign_lanes \
+             WHERE campaign_id = $1 AND lane = $2)) ORDER BY lane {lock}",
             &params![campaign, lane],
         )
         .await?;
-    let Some(mut row) = first(rows) else {
-        return Ok(RequestPermit::Granted);
-    };
-    let per_minute = row.int_or_null()?;
-    let (next, slow_until, now) = (row.int()?, row.int()?, row.int()?);
-    if slow_until > now {
-        return Ok(RequestPermit::Wait(slow_until - now));
-    }
-    // In thousandths of a millisecond, so that thousands of requests in a minute are told apart.
-    let micros = now.saturating_mul(1000);
-    let mut at = next;
-    if let Some(per_minute) = per_minute.filter(|most| *most > 0) {
-        let interval = (60_000_000 / per_minute).max(1);
-        let early = 1_000_000.max(interval);
-        at = next.max(micros - early);
-        if at > micros {
-            return Ok(RequestPermit::Wait((at - micros) / 1000 + 1));
+    let (mut longest, mut granted) = (0, Vec::with_capacity(rows.len()));
+    for mut row in rows {
+        let (lane, per_minute) = (row.int()?, row.int_or_null()?);
+        let (next, slow_until, now) = (row.int()?, row.int()?, row.int()?);
+        match next_request(per_minute, next, slow_until, now) {
+            Ok(at) => granted.push(params![campaign, lane, at].to_vec()),
+            Err(wait) => longest = longest.max(wait),
         }
-        at += interval;
     }
-    tx.execute(
+    if longest > 0 {
+        return Ok(RequestPermit::Wait(longest));
+    }
+    tx.query_each(
         "UPDATE campaign_lanes SET next_request_at = $3, used_requests = used_requests + 1 \
          WHERE campaign_id = $1 AND lane = $2",
-        &params![campaign, lane, at],
+        &granted,
     )
     .await?;
     Ok(RequestPermit::Granted)
+}
+
+/// From when on the request after this one may be sent, in thousandths of a millisecond, so that thousands of requests in a minute
+/// are told apart; or how long this one has to wait.
+fn next_request(
+    per_minute: Option<i64>,
+    next: i64,
+    slow_until: Millis,
+    now: Millis,
+) -> Result<i64, Millis> {
+    if slow_until > now {
+        return Err(slow_until - now);
+    }
+    let Some(per_minute) = per_minute.filter(|most| *most > 0) else {
+        return Ok(next);
+    };
+    let micros = now.saturating_mul(1000);
+    let interval = (60_000_000 / per_minute).max(1);
+    let early = 1_000_000.max(interval);
+    let at = next.max(micros - early);
+    if at > micros {
+        return Err((at - micros) / 1000 + 1);
+    }
+    Ok(at + interval)
 }
 
 /// How long everybody waits with a model, because its provider asked for it.
@@ -827,13 +930,23 @@ pub(crate) async fn lane_pause(tx: Tx<'_>, campaign: i64, lane: i64) -> Result<M
     Ok(pause.unwrap_or(0).max(0))
 }
 
-/// Counts what a reply of a model cost.
+/// Counts what a reply of a model cost, for it and for its provider.
 pub(crate) async fn spend(tx: Tx<'_>, campaign: i64, lane: i64, cost: i64) -> Result<()> {
-    tx.execute(
-        "UPDATE campaign_lanes SET used_cost = used_cost + $3 WHERE campaign_id = $1 AND lane = $2",
-        &params![campaign, lane, cost.max(0)],
-    )
-    .await?;
+    let mut next = Some(lane);
+    // The row of a provider has no provider itself.
+    for _ in 0..2 {
+        let Some(lane) = next else { break };
+        let rows = tx
+            .query(
+                "UPDATE campaign_lanes SET used_cost = used_cost + $3 WHERE campaign_id = $1 AND lane = $2 RETURNING provider",
+                &params![campaign, lane, cost.max(0)],
+            )
+            .await?;
+        next = first(rows)
+            .map(|mut row| row.int_or_null())
+            .transpose()?
+            .flatten();
+    }
     Ok(())
 }
 

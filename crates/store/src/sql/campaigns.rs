@@ -1,8 +1,10 @@
 //! Statements about campaigns: their plans, their states, what is counted, and what is too old.
 
+use std::collections::BTreeSet;
+
 use super::page;
 use super::row::{SqlRow, first};
-use super::transaction::{SqlValue, Tx, name, params, short, truncated};
+use super::transaction::{SqlValue, Tx, list_or_null, name, params, short, truncated};
 use crate::error::{Result, StoreError};
 use crate::model::{
     CampaignBlob, CampaignFilter, CampaignPulse, CampaignRow, CampaignState, CountRow, Millis,
@@ -53,6 +55,7 @@ async fn difference(
                 && lane.max_concurrent == new.max_concurrent
                 && lane.requests_per_minute == new.requests_per_minute
                 && lane.max_cost == new.max_cost
+                && lane.provider == new.provider
         });
     Ok((!is_same).then_some("other caps"))
 }
@@ -120,13 +123,14 @@ pub(crate) async fn plan(tx: Tx<'_>, new: &NewCampaign) -> Result<CampaignRow> {
                     .as_ref()
                     .map(|price| price.currency.as_str())
                     .into(),
+                lane.provider.into(),
             ]
         })
         .collect();
     tx.query_each(
         "INSERT INTO campaign_lanes (campaign_id, lane, name, max_tokens, max_concurrent, requests_per_minute, max_cost, \
-         input_price, output_price, currency, used_tokens, used_requests, next_request_at, slow_until, slowed) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 0, 0, 0, 0)",
+         input_price, output_price, currency, provider, used_tokens, used_requests, next_request_at, slow_until, slowed) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0, 0, 0, 0)",
         &lanes,
     )
     .await?;
@@ -189,9 +193,9 @@ pub(crate) async fn repeat(tx: Tx<'_>, source: i64) -> Result<CampaignRow> {
         .ok_or_else(|| StoreError::Corrupt("a campaign was not inserted".to_owned()))?;
     for statement in [
         "INSERT INTO campaign_lanes (campaign_id, lane, name, max_tokens, max_concurrent, requests_per_minute, max_cost, \
-         input_price, output_price, currency, used_tokens, used_requests, next_request_at, slow_until, slowed) \
+         input_price, output_price, currency, provider, used_tokens, used_requests, next_request_at, slow_until, slowed) \
          SELECT CAST($1 AS BIGINT), lane, name, max_tokens, max_concurrent, requests_per_minute, max_cost, input_price, \
-         output_price, currency, 0, 0, 0, 0, 0 FROM campaign_lanes WHERE campaign_id = $2",
+         output_price, currency, provider, 0, 0, 0, 0, 0 FROM campaign_lanes WHERE campaign_id = $2",
         "INSERT INTO campaign_blob_uses (campaign_id, digest) SELECT CAST($1 AS BIGINT), digest FROM campaign_blob_uses \
          WHERE campaign_id = $2",
         // Gates are closed again as the plan had them.
@@ -386,6 +390,24 @@ pub(crate) async fn blob(tx: Tx<'_>, digest: &str) -> Result<Vec<u8>> {
     }
 }
 
+/// Those of these texts that are there.
+pub(crate) async fn blobs(tx: Tx<'_>, digests: &[String]) -> Result<Vec<CampaignBlob>> {
+    let list = list_or_null(Some(digests));
+    let rows = tx
+        .query(
+            "SELECT digest, body FROM campaign_blobs WHERE {among digest 1}",
+            &params![list.as_deref()],
+        )
+        .await?;
+    let read = |mut row: SqlRow| {
+        Ok(CampaignBlob {
+            digest: row.text()?,
+            body: row.bytes()?,
+        })
+    };
+    rows.into_iter().map(read).collect()
+}
+
 pub(crate) async fn by_state(tx: Tx<'_>, campaign: i64) -> Result<RunsByState> {
     let rows = tx
         .query(
@@ -533,51 +555,112 @@ pub(crate) async fn workers(tx: Tx<'_>, campaign: i64) -> Result<Vec<WorkerRow>>
     rows.into_iter().map(read).collect()
 }
 
-/// Removes a few campaigns that were over before this time, with all that only they have.
+/// What is shown of a campaign whose rows are being removed.
+const REMOVING: &str = "it is being removed: it is older than campaigns are kept";
+
+/// Removes a part of the oldest campaign that was over before this time: as many results or runs as this, and itself when nothing of
+/// it is left. However many runs it had, nobody waits long for the locks.
 pub(crate) async fn prune(tx: Tx<'_>, older_ms: Millis, limit: usize) -> Result<PrunedCampaigns> {
+    let older = older_ms.max(0);
+    let mut pruned = PrunedCampaigns::default();
     let rows = tx
         .query(
-            "SELECT id, traces FROM campaigns WHERE ended_at <= {now} - $1 ORDER BY id LIMIT $2 {skip_locked}",
-            &params![older_ms.max(0), page(limit)],
+            "SELECT id, traces FROM campaigns WHERE ended_at <= {now} - $1 ORDER BY id LIMIT 1 {skip_locked}",
+            &params![older],
         )
         .await?;
-    let mut pruned = PrunedCampaigns::default();
-    for mut row in rows {
-        let (id, place) = (row.int()?, row.text_or_null()?);
+    let Some(mut row) = first(rows) else {
+        pruned.blobs = prune_blobs(tx, older).await?;
+        return Ok(pruned);
+    };
+    let (id, place) = (row.int()?, row.text_or_null()?);
+    let limit = page(limit);
+    let removed = tx
+        .query(
+            "DELETE FROM campaign_results WHERE campaign_id = $1 AND place {in_list}SELECT place FROM campaign_results \
+             WHERE campaign_id = $1 ORDER BY place LIMIT $2{list_end} RETURNING trace",
+            &params![id, limit],
+        )
+        .await?;
+    pruned.is_more = true;
+    if !removed.is_empty() {
+        pruned.results = removed.len() as u64;
         if let Some(place) = place {
-            let lone = tx
-                .query(
-                    "SELECT DISTINCT s.trace FROM campaign_results s WHERE s.campaign_id = $1 AND s.trace IS NOT NULL \
-                     AND NOT EXISTS (SELECT 1 FROM campaign_results o JOIN campaigns c ON c.id = o.campaign_id \
-                     WHERE o.trace = s.trace AND o.campaign_id <> s.campaign_id AND c.traces = $2)",
-                    &params![id, &place],
-                )
-                .await?;
-            for mut row in lone {
-                pruned.traces.push((place.clone(), row.text()?));
+            let mut traces = BTreeSet::new();
+            for mut row in removed {
+                traces.extend(row.text_or_null()?);
             }
+            pruned.traces = unnamed(tx, traces.into_iter().map(|one| (place.clone(), one))).await?;
         }
-        for statement in [
-            "DELETE FROM campaign_results WHERE campaign_id = $1",
-            "DELETE FROM campaign_runs WHERE campaign_id = $1",
-            "DELETE FROM campaign_counts WHERE campaign_id = $1",
-            "DELETE FROM campaign_lanes WHERE campaign_id = $1",
-            "DELETE FROM campaign_workers WHERE campaign_id = $1",
-            "DELETE FROM campaign_blob_uses WHERE campaign_id = $1",
-            "DELETE FROM campaigns WHERE id = $1",
-        ] {
-            tx.execute(statement, &params![id]).await?;
-        }
-        pruned.campaigns += 1;
-    }
-    pruned.blobs = tx
-        .execute(
-            "DELETE FROM campaign_blobs WHERE created_at <= {now} - $1 AND NOT EXISTS (SELECT 1 \
-             FROM campaign_blob_uses u WHERE u.digest = campaign_blobs.digest)",
-            &params![older_ms.max(0)],
+        tx.execute(
+            "UPDATE campaigns SET remark = $2 WHERE id = $1 AND (remark IS NULL OR remark <> $2)",
+            &params![id, REMOVING],
         )
         .await?;
+        return Ok(pruned);
+    }
+    let runs = tx
+        .execute(
+            "DELETE FROM campaign_runs WHERE campaign_id = $1 AND place {in_list}SELECT place FROM campaign_runs \
+             WHERE campaign_id = $1 ORDER BY place LIMIT $2{list_end}",
+            &params![id, limit],
+        )
+        .await?;
+    if runs > 0 {
+        return Ok(pruned);
+    }
+    for statement in [
+        "DELETE FROM campaign_counts WHERE campaign_id = $1",
+        "DELETE FROM campaign_lanes WHERE campaign_id = $1",
+        "DELETE FROM campaign_workers WHERE campaign_id = $1",
+        "DELETE FROM campaign_blob_uses WHERE campaign_id = $1",
+    ] {
+        tx.execute(statement, &params![id]).await?;
+    }
+    let names = tx
+        .query(
+            "DELETE FROM campaigns WHERE id = $1 RETURNING name, number",
+            &params![id],
+        )
+        .await?;
+    for mut row in names {
+        let name = row.text()?;
+        pruned.campaigns.push((name, row.int()?));
+    }
     Ok(pruned)
+}
+
+/// Removes texts that no campaign names any more.
+async fn prune_blobs(tx: Tx<'_>, older: Millis) -> Result<u64> {
+    tx.execute(
+        "DELETE FROM campaign_blobs WHERE created_at <= {now} - $1 AND NOT EXISTS (SELECT 1 \
+         FROM campaign_blob_uses u WHERE u.digest = campaign_blobs.digest)",
+        &params![older],
+    )
+    .await
+}
+
+/// Those of these traces, each with the place where it is, that no result names.
+async fn unnamed(
+    tx: Tx<'_>,
+    traces: impl Iterator<Item = (String, String)>,
+) -> Result<Vec<(String, String)>> {
+    let traces: Vec<(String, String)> = traces.collect();
+    let rows: Vec<Vec<SqlValue<'_>>> = traces
+        .iter()
+        .map(|(place, trace)| vec![trace.into(), place.into()])
+        .collect();
+    let named = tx
+        .query_each(
+            "SELECT 1 FROM campaign_results o JOIN campaigns c ON c.id = o.campaign_id \
+             WHERE o.trace = $1 AND c.traces = $2 LIMIT 1",
+            &rows,
+        )
+        .await?;
+    drop(rows);
+    let lone = traces.into_iter().zip(named);
+    let lone = lone.filter(|(_, named)| named.is_empty());
+    Ok(lone.map(|(trace, _)| trace).collect())
 }
 
 /// Forgets the traces of campaigns that were over before this time, and gives those that nobody else has.
@@ -594,25 +677,17 @@ pub(crate) async fn prune_traces(
             &params![older_ms.max(0), page(limit)],
         )
         .await?;
-    let (count, mut forgotten) = (rows.len() as u64, Vec::new());
+    let (mut each, mut traces) = (Vec::with_capacity(rows.len()), BTreeSet::new());
     for mut row in rows {
-        let (campaign, place) = (row.int()?, row.int()?);
-        let (at, trace) = (row.text()?, row.text()?);
-        tx.execute(
-            "UPDATE campaign_results SET trace = NULL WHERE campaign_id = $1 AND place = $2",
-            &params![campaign, place],
-        )
-        .await?;
-        let others = tx
-            .query(
-                "SELECT 1 FROM campaign_results o JOIN campaigns c ON c.id = o.campaign_id \
-                 WHERE o.trace = $1 AND c.traces = $2 LIMIT 1",
-                &params![&trace, &at],
-            )
-            .await?;
-        if others.is_empty() {
-            forgotten.push((at, trace));
-        }
+        each.push(params![row.int()?, row.int()?].to_vec());
+        let at = row.text()?;
+        traces.insert((at, row.text()?));
     }
-    Ok((count, forgotten))
+    tx.query_each(
+        "UPDATE campaign_results SET trace = NULL WHERE campaign_id = $1 AND place = $2",
+        &each,
+    )
+    .await?;
+    let lone = unnamed(tx, traces.into_iter()).await?;
+    Ok((each.len() as u64, lone))
 }

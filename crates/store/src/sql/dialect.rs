@@ -101,7 +101,8 @@ impl Flavor {
 #[derive(Debug)]
 pub(crate) struct SqlDialect {
     flavor: Flavor,
-    rendered: RwLock<HashMap<&'static str, Arc<str>>>,
+    /// By where each is and how long: to compare whole texts would take as long as a short statement does.
+    rendered: RwLock<HashMap<(usize, usize), Arc<str>>>,
 }
 
 impl SqlDialect {
@@ -114,11 +115,12 @@ impl SqlDialect {
 
     /// The statement in the language of the database.
     pub(crate) fn statement(&self, sql: &'static str) -> Arc<str> {
-        if let Some(known) = read(&self.rendered).get(sql) {
+        let key = (sql.as_ptr().addr(), sql.len());
+        if let Some(known) = read(&self.rendered).get(&key) {
             return Arc::clone(known);
         }
         let rendered: Arc<str> = self.flavor.render(sql).into();
-        write(&self.rendered).insert(sql, Arc::clone(&rendered));
+        write(&self.rendered).insert(key, Arc::clone(&rendered));
         rendered
     }
 }

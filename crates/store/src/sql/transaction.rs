@@ -50,6 +50,18 @@ pub(crate) enum TransactionMode {
     Write,
     /// It changes something with one statement, which needs nobody to begin and end a transaction.
     Single,
+    /// It reads with one statement.
+    SingleRead,
+}
+
+impl TransactionMode {
+    /// Whether it changes nothing.
+    pub(crate) fn is_read(self) -> bool {
+        match self {
+            Self::Read | Self::SingleRead => true,
+            Self::Write | Self::Single => false,
+        }
+    }
 }
 
 /// A value of a column.

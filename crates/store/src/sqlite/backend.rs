@@ -102,9 +102,8 @@ impl SqliteBackend {
         work: TransactionWork<T>,
     ) -> Result<T> {
         match (mode, &self.readers) {
-            (TransactionMode::Read, Some(readers)) => readers.run(work).await,
-            (TransactionMode::Read, None)
-            | (TransactionMode::Write | TransactionMode::Single, _) => self.write(work).await,
+            (mode, Some(readers)) if mode.is_read() => readers.run(work).await,
+            _ => self.write(work).await,
         }
     }
 

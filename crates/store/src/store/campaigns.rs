@@ -3,9 +3,9 @@
 use super::{Store, transaction};
 use crate::error::Result;
 use crate::model::{
-    CampaignFilter, CampaignPulse, CampaignRow, CampaignState, ClaimedRun, CountRow, FinishedRun,
-    LaneRow, Millis, NewCampaign, NewRun, PrunedCampaigns, RequestPermit, ResultRow, RunClaim,
-    RunCounted, RunsByState, WorkerRow,
+    CampaignBlob, CampaignFilter, CampaignPulse, CampaignRow, CampaignState, ClaimedRun, CountRow,
+    FinishedRun, LaneRow, Millis, NewCampaign, NewRun, PrunedCampaigns, RequestPermit, ResultRow,
+    RunClaim, RunCounted, RunsByState, WorkerRow,
 };
 use crate::sql::{campaign_work, campaigns};
 
@@ -48,7 +48,7 @@ impl Store {
     ) -> Result<Option<CampaignRow>> {
         transaction!(
             self,
-            Read,
+            SingleRead,
             [name = name.to_owned(), number = number],
             |tx| async {
                 match number {
@@ -61,7 +61,7 @@ impl Store {
 
     /// The campaign; `NotFound` if there is none.
     pub async fn campaign(&self, id: i64) -> Result<CampaignRow> {
-        transaction!(self, Read, [id = id], |tx| campaigns::get(tx, *id))
+        transaction!(self, SingleRead, [id = id], |tx| campaigns::get(tx, *id))
     }
 
     /// Campaigns, newest first.
@@ -98,8 +98,15 @@ impl Store {
 
     /// A text of a campaign by its digest; `NotFound` if there is none.
     pub async fn campaign_blob(&self, digest: &str) -> Result<Vec<u8>> {
-        transaction!(self, Read, [digest = digest.to_owned()], |tx| {
+        transaction!(self, SingleRead, [digest = digest.to_owned()], |tx| {
             campaigns::blob(tx, digest)
+        })
+    }
+
+    /// Texts of campaigns by their digests, as many as are there, in one go.
+    pub async fn campaign_blobs(&self, digests: Vec<String>) -> Result<Vec<CampaignBlob>> {
+        transaction!(self, SingleRead, [digests = digests], |tx| {
+            campaigns::blobs(tx, digests)
         })
     }
 
@@ -112,7 +119,7 @@ impl Store {
 
     /// What the runs of a campaign came to.
     pub async fn campaign_counts(&self, campaign: i64) -> Result<Vec<CountRow>> {
-        transaction!(self, Read, [campaign = campaign], |tx| {
+        transaction!(self, SingleRead, [campaign = campaign], |tx| {
             campaigns::counts(tx, *campaign)
         })
     }
@@ -134,7 +141,7 @@ impl Store {
 
     /// The results of the probes of a campaign.
     pub async fn campaign_probes(&self, campaign: i64) -> Result<Vec<ResultRow>> {
-        transaction!(self, Read, [campaign = campaign], |tx| {
+        transaction!(self, SingleRead, [campaign = campaign], |tx| {
             campaigns::before(tx, *campaign, None)
         })
     }
@@ -148,7 +155,7 @@ impl Store {
     ) -> Result<Option<ResultRow>> {
         let found = transaction!(
             self,
-            Read,
+            SingleRead,
             [campaign = campaign, pair = (document, subject)],
             |tx| campaigns::before(tx, *campaign, Some(*pair))
         );
@@ -157,7 +164,7 @@ impl Store {
 
     /// Notes that a worker is there, that it left, or why it does not work.
     pub async fn note_campaign_worker(&self, campaign: i64, worker: WorkerRow) -> Result<()> {
-        transaction!(self, Write, [campaign = campaign, worker = worker], |tx| {
+        transaction!(self, Single, [campaign = campaign, worker = worker], |tx| {
             campaigns::note_worker(tx, *campaign, worker)
         })
     }
@@ -317,7 +324,7 @@ impl Store {
 
     /// What the models of a campaign were asked.
     pub async fn campaign_lanes(&self, campaign: i64) -> Result<Vec<LaneRow>> {
-        transaction!(self, Read, [campaign = campaign], |tx| {
+        transaction!(self, SingleRead, [campaign = campaign], |tx| {
             campaign_work::lanes(tx, *campaign)
         })
     }
@@ -331,7 +338,7 @@ impl Store {
 
     /// How long a model may not be asked yet, because its provider asked for a pause; 0 if it may be asked.
     pub async fn lane_pause(&self, campaign: i64, lane: i64) -> Result<Millis> {
-        transaction!(self, Read, [campaign = campaign, lane = lane], |tx| {
+        transaction!(self, SingleRead, [campaign = campaign, lane = lane], |tx| {
             campaign_work::lane_pause(tx, *campaign, *lane)
         })
     }
@@ -350,13 +357,14 @@ impl Store {
     pub async fn slow_down(&self, campaign: i64, lane: i64, pause_ms: Millis) -> Result<()> {
         transaction!(
             self,
-            Write,
+            Single,
             [campaign = campaign, lane = lane, pause_ms = pause_ms],
             |tx| campaign_work::slow_down(tx, *campaign, *lane, *pause_ms)
         )
     }
 
-    /// Removes campaigns that were over this long ago, a few at a time, and texts that nobody names any more.
+    /// Removes campaigns that were over this long ago, in steps of so many results or runs, so that no step takes long; and, when
+    /// none is left, texts that nobody names any more. `is_more` says whether another step is needed.
     pub async fn prune_campaigns(&self, older_ms: Millis, limit: usize) -> Result<PrunedCampaigns> {
         transaction!(self, Write, [older_ms = older_ms, limit = limit], |tx| {
             campaigns::prune(tx, *older_ms, *limit)

@@ -90,7 +90,7 @@ impl Store {
         mode: TransactionMode,
         work: TransactionWork<T>,
     ) -> Result<T> {
-        let due = DueEntry::current().filter(|_| mode != TransactionMode::Read);
+        let due = DueEntry::current().filter(|_| !mode.is_read());
         let work = match &due {
             Some(due) => due.after(work),
             None => work,

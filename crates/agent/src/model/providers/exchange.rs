@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
-use proofhouse_wire::gate::RequestGate;
+use proofhouse_wire::gate::{RequestGate, enter};
 use proofhouse_wire::retry::{RetryAfter, RetryCause, RetryOn, chance};
 use proofhouse_wire::{Bytes, Method, WireLimits};
 use serde_json::Value;
@@ -80,7 +80,7 @@ impl ProviderExchange {
         let mut attempt = 1;
         loop {
             if let Some(gate) = &self.gate {
-                gate.enter().await;
+                enter(&**gate).await;
             }
             let (error, cause) = match self.once(outgoing, body.clone()).await {
                 Ok(response) => return Ok(response),

@@ -536,34 +536,51 @@ pub(crate) async fn a_name_has_one_campaign_at_a_time(place: Arc<Place>) {
 pub(crate) async fn old_campaigns_are_removed_with_what_only_they_have(place: Arc<Place>) {
     let store = place.open().await;
     for _ in 0..2 {
-        let row = begun(&store, NewLane::default(), 1).await;
-        let held = store.claim_runs(claim(&row, "w", LONG, 1)).await.unwrap();
-        store
-            .finish_runs(row.id, vec![finished(&held[0], 1)])
-            .await
-            .unwrap();
+        let row = begun(&store, NewLane::default(), 3).await;
+        let held = store.claim_runs(claim(&row, "w", LONG, 3)).await.unwrap();
+        let done = held.iter().map(|run| finished(run, 1)).collect();
+        store.finish_runs(row.id, done).await.unwrap();
         store.settle_campaign(row.id).await.unwrap();
     }
     let running = begun(&store, NewLane::default(), 1).await;
     let young = store.prune_campaigns(LONG, 10).await.unwrap();
-    assert_eq!((young.campaigns, young.blobs), (0, 0));
-    let one = store.prune_campaigns(0, 1).await.unwrap();
-    assert_eq!(
-        (one.campaigns, one.traces.len()),
-        (1, 0),
-        "another has it too"
-    );
+    assert_eq!((young.is_more, young.blobs), (false, 0));
+    let step = async || store.prune_campaigns(0, 2).await.unwrap();
+    // Results first, a few at a time; the campaign shows that it goes away, and nothing of it is lost half-way.
+    let one = step().await;
+    assert_eq!((one.results, one.is_more), (2, true));
+    assert_eq!(one.traces, [], "another has it too");
+    let half = store.find_campaign("c", Some(1)).await.unwrap().unwrap();
+    assert!(half.remark.unwrap().contains("removed"));
+    let progress = store.campaign_progress(half.id).await.unwrap();
+    assert_eq!(progress.done, 3, "its runs go after its results");
+    let mut steps = Vec::new();
+    while steps.len() < 9 && store.find_campaign("c", Some(1)).await.unwrap().is_some() {
+        let one = step().await;
+        steps.push((one.results, one.campaigns, one.traces.len()));
+    }
+    let gone = vec![("c".to_owned(), 1)];
+    let none = Vec::new;
+    let wanted = vec![(1, none(), 0), (0, none(), 0), (0, none(), 0), (0, gone, 0)];
+    assert_eq!(steps, wanted);
     let traces = store.prune_campaign_traces(0, 10).await.unwrap();
-    assert_eq!(traces, (1, vec![("here".to_owned(), "t".to_owned())]));
-    let rest = store.prune_campaigns(0, 10).await.unwrap();
-    assert_eq!(
-        (rest.campaigns, rest.blobs),
-        (1, 0),
-        "the plan is still used"
-    );
+    assert_eq!(traces, (3, vec![("here".to_owned(), "t".to_owned())]));
+    let mut removed = Vec::new();
+    loop {
+        let one = step().await;
+        removed.extend(one.campaigns);
+        if !one.is_more {
+            assert_eq!(one.blobs, 0, "the plan is still used");
+            break;
+        }
+    }
+    assert_eq!(removed, [("c".to_owned(), 2)]);
     store.cancel_campaign(running.id, "").await.unwrap();
-    let last = store.prune_campaigns(0, 10).await.unwrap();
-    assert_eq!((last.campaigns, last.blobs), (1, 1));
+    let mut last = step().await;
+    while last.is_more {
+        last = step().await;
+    }
+    assert_eq!(last.blobs, 1);
     assert!(store.campaigns(all()).await.unwrap().is_empty());
 }
 
@@ -602,6 +619,91 @@ pub(crate) async fn money_is_capped_for_all_workers(place: Arc<Place>) {
     store.slow_down(row.id, 0, LONG).await.unwrap();
     assert!(store.lane_pause(row.id, 0).await.unwrap() > LONG / 2);
     assert_eq!(store.lane_pause(row.id, 7).await.unwrap(), 0);
+}
+
+pub(crate) async fn models_of_a_provider_share_its_caps(place: Arc<Place>) {
+    let store = place.open().await;
+    let model = |name: &str| NewLane {
+        name: name.to_owned(),
+        provider: Some(3),
+        ..NewLane::default()
+    };
+    let provider = NewLane {
+        name: "p".to_owned(),
+        max_tokens: Some(10),
+        max_concurrent: Some(2),
+        requests_per_minute: Some(1),
+        max_cost: Some(100),
+        ..NewLane::default()
+    };
+    let free = NewLane {
+        name: "free".to_owned(),
+        ..NewLane::default()
+    };
+    let lanes = vec![model("p:one"), model("p:other"), free, provider];
+    let new = NewCampaign {
+        lanes,
+        ..campaign("c", NewLane::default())
+    };
+    let row = store.plan_campaign(new.clone()).await.unwrap();
+    let runs = (0..9).map(|place| NewRun {
+        lane: place % 3,
+        ..run(place, PlannedKind::Attack, place, RunGate::Open)
+    });
+    store.add_runs(row.id, runs.collect()).await.unwrap();
+    store.begin_campaign(row.id, 9).await.unwrap();
+    let of_provider = |handed: &[ClaimedRun]| {
+        let handed = handed.iter().filter(|run| run.place % 3 < 2);
+        handed.copied().collect::<Vec<_>>()
+    };
+    // Two runs at a time, whichever of its models they ask; others are not held up.
+    let first = store.claim_runs(claim(&row, "a", LONG, 9)).await.unwrap();
+    let under_way = of_provider(&first);
+    assert_eq!((first.len(), under_way.len()), (5, 2), "{first:?}");
+    let none = store.claim_runs(claim(&row, "b", LONG, 9)).await.unwrap();
+    assert!(none.is_empty(), "{none:?}");
+    let stolen = store.steal_run(claim(&row, "b", LONG, 1), OVER).await;
+    let stolen = stolen.unwrap().unwrap();
+    assert_eq!(stolen.place % 3, 2, "a second copy would be one too many");
+    let count = |run: &ClaimedRun| vec![finished(run, 4)];
+    store
+        .finish_runs(row.id, count(&under_way[0]))
+        .await
+        .unwrap();
+    let next = store.claim_runs(claim(&row, "b", LONG, 9)).await.unwrap();
+    assert_eq!(next.len(), 1);
+    // Tokens of all its models count, and so does what they cost.
+    for run in [&under_way[1], &next[0]] {
+        store.finish_runs(row.id, count(run)).await.unwrap();
+    }
+    for lane in [0, 1, 2] {
+        store.spend(row.id, lane, 5).await.unwrap();
+    }
+    let lanes = store.campaign_lanes(row.id).await.unwrap();
+    let used: Vec<(i64, i64)> = lanes
+        .iter()
+        .map(|lane| (lane.used_tokens, lane.used_cost))
+        .collect();
+    assert_eq!(used[0].0 + used[1].0, 12);
+    assert_eq!((used[2], used[3]), ((0, 5), (12, 10)));
+    assert!(lanes[3].is_spent() && lanes[0].provider == Some(3));
+    let none = store.claim_runs(claim(&row, "a", LONG, 9)).await.unwrap();
+    assert!(none.is_empty(), "its tokens are spent: {none:?}");
+    // One request in a minute, and one that was saved up, whoever sends them.
+    let permit = async |lane| store.permit_request(row.id, lane).await.unwrap();
+    assert_eq!(permit(0).await, RequestPermit::Granted);
+    assert_eq!(permit(1).await, RequestPermit::Granted);
+    assert!(matches!(permit(0).await, RequestPermit::Wait(1..)));
+    assert_eq!(permit(2).await, RequestPermit::Granted);
+    // What is left of it is not made; the campaign is over when the others are.
+    let rest = first.iter().filter(|run| run.place % 3 == 2);
+    let rest = rest.map(|run| finished(run, 0)).collect();
+    store.finish_runs(row.id, rest).await.unwrap();
+    let state = store.settle_campaign(row.id).await.unwrap();
+    assert_eq!(state, CampaignState::Capped);
+    let again = store.repeat_campaign(row.id).await.unwrap();
+    let lanes = store.campaign_lanes(again.id).await.unwrap();
+    assert_eq!((lanes[1].provider, lanes[3].used_tokens), (Some(3), 0));
 }
 
 pub(crate) async fn a_campaign_is_made_again_as_it_was_planned(place: Arc<Place>) {
@@ -667,8 +769,19 @@ pub(crate) async fn a_campaign_is_made_again_as_it_was_planned(place: Arc<Place>
     assert_eq!(orders[1], orders[0], "gates are closed again");
     let lane = store.campaign_lanes(current.id).await.unwrap().remove(0);
     assert_eq!((lane.max_concurrent, lane.used_tokens), (Some(2), 4));
+    let wanted = vec!["plan".to_owned(), "nothing".to_owned()];
+    let texts = store.campaign_blobs(wanted).await.unwrap();
+    let digests: Vec<&str> = texts.iter().map(|text| text.digest.as_str()).collect();
+    assert_eq!(digests, ["plan"]);
     // The texts stay for as long as one of the two is there.
-    store.prune_campaigns(OVER, 1).await.unwrap();
+    while store
+        .find_campaign("c", Some(1))
+        .await
+        .unwrap()
+        .is_some_and(|first| first.state.is_over())
+    {
+        store.prune_campaigns(OVER, 1).await.unwrap();
+    }
     store.campaign_blob("plan").await.unwrap();
     // Names belong to a namespace, and lists are narrowed down.
     let other = store.plan_campaign(campaign("c", NewLane::default())).await;

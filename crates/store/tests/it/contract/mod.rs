@@ -137,6 +137,7 @@ contract! {
         a_name_goes_on_with_the_same_caps_only,
         a_name_has_one_campaign_at_a_time,
         money_is_capped_for_all_workers,
+        models_of_a_provider_share_its_caps,
         a_campaign_is_made_again_as_it_was_planned,
         old_campaigns_are_removed_with_what_only_they_have;
     upkeep:

@@ -44,7 +44,7 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     };
     place.sql(&rows).await;
     let store = place.open().await;
-    assert_eq!(place.schema_version().await, "9");
+    assert_eq!(place.schema_version().await, "10");
     // What was there is there, and what version 2 knows about it is true.
     let detail = store.event(1).await.unwrap();
     assert_eq!(
@@ -87,7 +87,7 @@ pub(crate) async fn an_older_schema_is_upgraded(place: Arc<Place>) {
     // Opening it once more changes nothing.
     store.close().await;
     place.open().await.close().await;
-    assert_eq!(place.schema_version().await, "9");
+    assert_eq!(place.schema_version().await, "10");
 }
 
 pub(crate) async fn a_newer_schema_is_refused(place: Arc<Place>) {
@@ -134,7 +134,7 @@ pub(crate) async fn a_database_of_version_3_goes_on(place: Arc<Place>) {
     }
     assert_eq!(place.schema_version().await, "3");
     let store = place.open().await;
-    assert_eq!(place.schema_version().await, "9");
+    assert_eq!(place.schema_version().await, "10");
     for (id, state, turns) in [
         ("task-idle", TaskState::Idle, 4),
         ("task-waits", TaskState::Waiting, 3),
