@@ -6,6 +6,7 @@ use proofhouse_protocol::a2a::values::state_of;
 use proofhouse_protocol::a2a::{A2aMethod, A2aTaskState, A2aVersion};
 use proofhouse_protocol::ag_ui::AgUiEventType;
 use proofhouse_protocol::{EVENT_STREAM, rpc, text};
+use proofhouse_range::PollPace;
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, WireLimits};
 use serde_json::{Value, json};
@@ -16,9 +17,6 @@ use crate::subject::{SubjectAnswer, SubjectError};
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Bytes of an error that are told.
 const MAX_TOLD_BYTES: usize = 300;
-/// How long it takes until a task is asked for, at first and in the end.
-const FIRST_POLL: Duration = Duration::from_millis(100);
-const LAST_POLL: Duration = Duration::from_secs(2);
 
 /// Where an agent is spoken to.
 #[derive(Debug, Clone)]
@@ -199,7 +197,7 @@ impl PromptDelivery {
             "configuration": {"blocking": true},
         });
         let mut result = self.ask(url, A2aMethod::SendMessage, &params).await?;
-        let mut pause = FIRST_POLL;
+        let mut pace = PollPace::default();
         while let Some(state) = state_of(&result) {
             let state = state.to_owned();
             match A2aTaskState::parse(&state) {
@@ -222,8 +220,7 @@ impl PromptDelivery {
                     });
                 }
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LAST_POLL);
+            tokio::time::sleep(pace.next_pause()).await;
             let params = json!({"id": result["id"]});
             let polled = self.ask(url, A2aMethod::GetTask, &params).await;
             result = polled.map_err(|error| PromptError::TaskGone {
