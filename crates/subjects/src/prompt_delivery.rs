@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use proofhouse_protocol::a2a::values::state_of;
 use proofhouse_protocol::a2a::{A2aMethod, A2aTaskState, A2aVersion};
-use proofhouse_protocol::ag_ui::AgUiEventType;
+use proofhouse_protocol::ag_ui::{AgUiEventType, AgUiRunEnd, is_of_agent};
 use proofhouse_protocol::{EVENT_STREAM, rpc, text};
 use proofhouse_range::PollPace;
 use proofhouse_wire::client::{Client, ClientError};
@@ -36,6 +36,12 @@ pub(crate) enum PromptError {
     RunStatus(StatusCode),
     #[error("the agent's run failed: {0}")]
     RunFailed(String),
+    #[error(
+        "the agent's run waits for a decision of its user (`outcome` of RUN_FINISHED is `interrupt`), and nobody is there to decide"
+    )]
+    RunWaits,
+    #[error("the agent cancelled the run")]
+    RunCancelled,
     #[error("the agent's answer ends without RUN_FINISHED, so it is not AG-UI")]
     NoEnd,
     #[error(
@@ -123,7 +129,7 @@ impl PromptDelivery {
         }
         let mut said: Vec<String> = Vec::new();
         let (mut message, mut said_at, mut length) = (Value::Null, None, 0);
-        let mut is_finished = false;
+        let (mut is_finished, mut is_agents) = (false, true);
         let mut nonsense = 0_u64;
         let mut events = answer.events();
         while let Some(event) = events.next().await? {
@@ -143,9 +149,14 @@ impl PromptDelivery {
             };
             if begins {
                 message = event["messageId"].clone();
-                said.push(String::new());
+                is_agents = is_of_agent(&event);
+                if is_agents {
+                    said.push(String::new());
+                }
             }
             match known {
+                // What the user said is no answer, whoever sends it.
+                Some(known) if known.has_text() && !is_agents => {}
                 Some(known) if known.has_text() && length + delta.len() <= MAX_ANSWER_BYTES => {
                     length += delta.len();
                     if said.is_empty() {
@@ -162,10 +173,14 @@ impl PromptDelivery {
                     let why = event["message"].as_str().unwrap_or_default();
                     return Err(PromptError::RunFailed(why.to_owned()));
                 }
-                Some(AgUiEventType::RunFinished) => {
-                    is_finished = true;
-                    break;
-                }
+                Some(AgUiEventType::RunFinished) => match AgUiRunEnd::of(&event) {
+                    AgUiRunEnd::Finished => {
+                        is_finished = true;
+                        break;
+                    }
+                    AgUiRunEnd::Interrupted(_) => return Err(PromptError::RunWaits),
+                    AgUiRunEnd::Cancelled => return Err(PromptError::RunCancelled),
+                },
                 _ => {}
             }
         }

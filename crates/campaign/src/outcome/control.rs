@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use proofhouse_detect::{MessageAssembler, TraceMessage, WholeMessage};
 use proofhouse_oatf::Direction;
 use proofhouse_protocol::a2a::{A2aMethod, A2aShape};
-use proofhouse_protocol::ag_ui::AgUiEventType;
+use proofhouse_protocol::ag_ui::{AgUiEventType, is_of_agent};
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::text;
 use proofhouse_range::RunReport;
@@ -125,7 +125,7 @@ fn heard(report: &RunReport, clients: &[&str], last_only: bool) -> Option<String
         let actor = message.actor.as_deref();
         actor.is_some_and(|actor| clients.contains(&actor))
     };
-    let mut said = String::new();
+    let (mut said, mut is_agents) = (String::new(), true);
     let asked = |message: &TraceMessage| {
         message.direction == Some(Direction::Request)
             && ANSWERED.contains(&message.operation.as_str())
@@ -138,9 +138,14 @@ fn heard(report: &RunReport, clients: &[&str], last_only: bool) -> Option<String
         let content = &whole.message.content;
         let operation = whole.message.operation.as_str();
         if content["type"] == AgUiEventType::TextMessageStart.as_str() {
-            said.clear();
+            // What the user said is no answer, whoever sends it.
+            is_agents = is_of_agent(content);
+            if is_agents {
+                said.clear();
+            }
         } else if operation == AgUiEventType::TextMessageContent.operation() {
-            said.push_str(content["delta"].as_str().unwrap_or_default());
+            let delta = content["delta"].as_str().filter(|_| is_agents);
+            said.push_str(delta.unwrap_or_default());
         } else if ANSWERED.contains(&operation) {
             text::collect_answer(content, usize::MAX, &mut said);
         }
