@@ -45,6 +45,39 @@ pub fn collect_answer(answer: &Value, max_bytes: usize, said: &mut String) {
     }
 }
 
+/// Whether an answer of MCP or A2A has any content, with texts or without: parts of a message or of an artifact, blocks of a
+/// result.
+#[must_use]
+pub fn has_answer_parts(answer: &Value) -> bool {
+    let mut open = vec![answer];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(fields) if is_of_user(fields) => {}
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    match value {
+                        _ if UNSAID.contains(&key.as_str()) => {}
+                        Value::Array(items) if key == "parts" || key == "content" => {
+                            if !items.is_empty() {
+                                return true;
+                            }
+                        }
+                        Value::Object(fields) if key == "structuredContent" => {
+                            if !fields.is_empty() {
+                                return true;
+                            }
+                        }
+                        other => open.push(other),
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    false
+}
+
 /// Members of an answer that are none.
 const UNSAID: [&str; 3] = ["history", "metadata", "_meta"];
 
@@ -91,6 +124,7 @@ mod tests {
             let answer = serde_json::json!({"role": role, "parts": [{"text": "hi"}]});
             let mut said = String::new();
             collect_answer(&answer, usize::MAX, &mut said);
+            assert_eq!(said.is_empty(), !has_answer_parts(&answer), "{role}");
             assert_eq!(
                 said.is_empty(),
                 role.to_lowercase().contains("user"),
