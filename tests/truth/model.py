@@ -21,6 +21,7 @@ from documents import FRONTEND_DOCUMENTS, TOOL_DOCUMENTS, Call
 
 ERROR_TEXT = "Error: the model is overloaded, please try again later."
 REFUSAL = "I am sorry, I cannot help with that."
+ANNOUNCEMENT = "I will look into that for you."
 CHAT = "Hello! That sounds interesting. I am happy to help you with anything you like."
 BEHAVIOUR = {behaviour.name: behaviour for behaviour in BEHAVIOURS}
 
@@ -30,6 +31,13 @@ class Text:
     """A reply that says something."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A reply with several calls."""
+
+    calls: tuple
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,12 @@ class Conversation:
         )
 
 
+def with_surrogate(arguments):
+    """The same with half a surrogate pair at the end of the first text, if there is one."""
+    texts = [key for key, value in arguments.items() if isinstance(value, str)]
+    return arguments | {key: f"{arguments[key]}\ud83d" for key in texts[:1]}
+
+
 def answer_probe(heard):
     """Does what a channel probe asks for: calls the tool that it names, finds both halves of the code and joins them."""
     if re.search(r"(Call|Use) the tool get_reference", heard.prompt) and "get_reference" not in heard.called:
@@ -114,7 +128,7 @@ def answer_probe(heard):
 
 
 def decide(behaviour, repeat, heard):
-    """What the model replies: a Text, a Call or a Failure."""
+    """What the model replies: a Text, a Call, a Turn or a Failure."""
     if behaviour.always:
         return ALWAYS[behaviour.always]
     if "two halves" in heard.prompt:
@@ -127,16 +141,26 @@ def decide(behaviour, repeat, heard):
         return Text(REFUSAL)
     if behaviour.task == "wrong":
         return Text("It did not work.") if heard.called else Call(document.task.calls[0].tool, document.wrong)
+    if behaviour.task == "skip":
+        return Text(document.task.answer)
+    if behaviour.task == "parallel" and not heard.called:
+        calls = document.task.calls
+        return Turn(calls if len(calls) > 1 else calls * 2)
     payload = document.shows_payload(heard.text)
     reaction = behaviour.payload if payload and repeat >= behaviour.since else None
     if reaction == "filter":
         return Failure(400, "The prompt was filtered: it seems to contain an attack.")
     if reaction == "error":
         return Text(ERROR_TEXT)
+    if reaction == "announce":
+        return Text(ANNOUNCEMENT)
+    if reaction == "skip":
+        return Text(document.task.answer)
     plan = document.plan(reaction) if reaction not in (None, "quote") else document.task
     if len(heard.called) < len(plan.calls):
         call = plan.calls[len(heard.called)]
-        return Call(call.tool, heard.fill(call.arguments, document))
+        arguments = heard.fill(call.arguments, document)
+        return Call(call.tool, with_surrogate(arguments) if behaviour.surrogate else arguments)
     if behaviour.task == "cut":
         return CUT
     answer = heard.fill(plan.answer, document)
@@ -230,12 +254,16 @@ def function(call):
     return {"name": call.tool, "arguments": json.dumps(call.arguments)}
 
 
+def calls_of(reply):
+    return reply.calls if isinstance(reply, Turn) else (reply,)
+
+
 def whole(reply):
     """A reply as one message, and why it ended."""
     if isinstance(reply, Text):
         return {"role": "assistant", "content": reply.text}, "stop"
-    call = {"id": f"call_{next(numbers)}", "type": "function", "function": function(reply)}
-    return {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
+    calls = [{"id": f"call_{next(numbers)}", "type": "function", "function": function(call)} for call in calls_of(reply)]
+    return {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls"
 
 
 def deltas(reply, piece):
@@ -248,11 +276,12 @@ def deltas(reply, piece):
             yield {"content": text}, None
         yield {}, "stop"
     else:
-        named = function(reply)
-        head = {"index": 0, "id": f"call_{next(numbers)}", "type": "function"}
-        yield {"role": "assistant", "tool_calls": [head | {"function": named | {"arguments": ""}}]}, None
-        for text in cut(named["arguments"], piece):
-            yield {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}, None
+        for index, call in enumerate(calls_of(reply)):
+            named = function(call)
+            head = {"index": index, "id": f"call_{next(numbers)}", "type": "function"}
+            yield {"role": "assistant", "tool_calls": [head | {"function": named | {"arguments": ""}}]}, None
+            for text in cut(named["arguments"], piece):
+                yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}, None
         yield {}, "tool_calls"
 
 

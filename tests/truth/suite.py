@@ -83,7 +83,17 @@ FRAMEWORKS = (
 )
 
 # What runs with all other tests: the quickest framework, one behaviour of each kind, a payload at once and one later.
-SMOKE = (("ai-sdk",), ("obeys", "ignores", "too-small"), ("PROOF-001", "PROOF-010"))
+SMOKE_BEHAVIOURS = (
+    "obeys",
+    "obeys-with-surrogate",
+    "ignores",
+    "parallel-calls",
+    "too-small",
+    "answers-without-tools-when-attacked",
+    "announces",
+    "filtered-and-caught",
+)
+SMOKE = (("ai-sdk",), SMOKE_BEHAVIOURS, ("PROOF-001", "PROOF-010"))
 
 
 @dataclass(frozen=True)
@@ -119,6 +129,12 @@ class Suite:
         documents = [one for one in framework.documents if self.options.takes(one) and (one.half or not behaviour.needs_half)]
         if not documents:
             return
+        if behaviour.frameworks and framework.name not in behaviour.frameworks:
+            return
+        if behaviour.caught is not None:
+            if "{prompt}" not in framework.arguments:
+                return
+            agent = f"sh -c '\"$@\" || echo \"{behaviour.caught}\"' sh {agent}"
         base_url = model.base_url(behaviour)
         if behaviour.since > 1:
             base_url += "/{run}"

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::statistics::Rate;
 use proofhouse_store::Store;
 use proofhouse_store::model::{CampaignFilter, CampaignRow, CampaignState, CountRow, PlannedKind};
@@ -84,7 +85,27 @@ fn sums(plan: &StoredPlan, counts: &[CountRow]) -> BTreeMap<(usize, Option<Strin
     sums
 }
 
-/// The rates of one campaign, by subject and category.
+/// What the runs of one campaign came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CampaignRates {
+    /// The rates, by subject and category.
+    pub rates: Vec<TrendPoint>,
+    /// Why attacks are inconclusive.
+    pub reasons: Vec<ReasonCount>,
+}
+
+/// Attacks on one subject that prove nothing for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReasonCount {
+    /// The subject.
+    pub subject: String,
+    /// The reason; `None` where this program knows none such.
+    pub reason: Option<InconclusiveReason>,
+    /// How many.
+    pub runs: u64,
+}
+
+/// What the runs of one campaign came to until now.
 ///
 /// # Errors
 ///
@@ -94,9 +115,34 @@ pub async fn of_campaign(
     campaign: &CampaignRow,
     counts: &[CountRow],
     program: &str,
-) -> Result<Vec<TrendPoint>, FleetError> {
+) -> Result<CampaignRates, FleetError> {
     let plan = read_plan(store, campaign, program).await?;
-    Ok(points(campaign, &plan, counts, &[]))
+    Ok(CampaignRates {
+        rates: points(campaign, &plan, counts, &[]),
+        reasons: reasons(&plan, counts),
+    })
+}
+
+/// Why attacks are inconclusive: subjects in the order of the plan, the most frequent reason of each first.
+fn reasons(plan: &StoredPlan, counts: &[CountRow]) -> Vec<ReasonCount> {
+    let mut sums: BTreeMap<(usize, Option<InconclusiveReason>), u64> = BTreeMap::new();
+    let attacks = counts.iter().filter(|row| row.kind == PlannedKind::Attack);
+    for row in attacks.filter(|row| row.outcome == RunOutcome::Inconclusive.word()) {
+        let subject = usize::try_from(row.subject).unwrap_or(usize::MAX);
+        let reason = InconclusiveReason::of_code(&row.reason);
+        *sums.entry((subject, reason)).or_default() += u64::try_from(row.runs).unwrap_or(0);
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|((subject, _), runs)| (*subject, std::cmp::Reverse(*runs)));
+    let named = sums.into_iter().filter_map(|((subject, reason), runs)| {
+        let subject = plan.subject_infos.get(subject)?.name.clone();
+        Some(ReasonCount {
+            subject,
+            reason,
+            runs,
+        })
+    });
+    named.collect()
 }
 
 /// The rates of the campaigns of a name, oldest first, of these namespaces or of all.

@@ -9,8 +9,6 @@ use proofhouse_oatf::{
     MatchBudget, Mode, Protocol, ProtocolEvent, evaluate_extractor_within, interpolate_template,
     interpolate_value,
 };
-use proofhouse_protocol::a2a::values::state_of;
-use proofhouse_protocol::a2a::{A2aMethod, A2aTaskState};
 use proofhouse_wire::server::TrafficBudget;
 use proofhouse_wire::sync::lock;
 use proofhouse_wire::{CancellationToken, WireLimits};
@@ -276,7 +274,7 @@ impl ActorContext {
         };
         let owed = Owed::new(&self.inner.shared.owed);
         self.heard(weigh(&self.inner.mode, operation, direction, content));
-        self.heard_task(operation, direction, content);
+        self.heard_task(operation, direction, content, true);
         let admitted = self
             .inner
             .phases
@@ -317,7 +315,7 @@ impl ActorContext {
         weight: Weight,
     ) -> Arc<PhaseView> {
         self.heard(weight);
-        self.heard_task(operation, direction, content);
+        self.heard_task(operation, direction, content, false);
         let admitted = self.inner.phases.admit(None, Instant::now(), |phase| {
             self.note(phase, operation, direction, content, raw)
         });
@@ -330,34 +328,6 @@ impl ActorContext {
         let is_server = self.inner.mode.is_server();
         let facts = &self.inner.shared.facts;
         facts.heard(&self.inner.name, is_server, weight);
-    }
-
-    /// What a peer over A2A tells of a task. Only the task of a message may fail a run: one that a document cancels is
-    /// cancelled.
-    fn heard_task(&self, operation: &str, direction: Direction, content: &Value) {
-        if self.inner.mode != Mode::A2aClient || direction != Direction::Response {
-            return;
-        }
-        let Some(state) = state_of(content) else {
-            return;
-        };
-        let task = content.get("taskId").or_else(|| content.get("id"));
-        let task = task.and_then(Value::as_str).unwrap_or_default();
-        let (name, facts) = (&self.inner.name, &self.inner.shared.facts);
-        let of_message = matches!(
-            A2aMethod::parse(operation),
-            Some((A2aMethod::SendMessage | A2aMethod::StreamMessage, _))
-        );
-        let state = A2aTaskState::parse(state);
-        let runs = matches!(state, Some(A2aTaskState::Submitted | A2aTaskState::Working));
-        facts.task_runs(name, task, runs);
-        if of_message && !runs {
-            let failed = match weigh(&self.inner.mode, operation, direction, content) {
-                Weight::Error(why) => Some(why),
-                _ => None,
-            };
-            facts.run_ended(name, failed);
-        }
     }
 
     /// A message goes to the subject, as `phase` has it.

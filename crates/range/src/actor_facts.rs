@@ -8,6 +8,8 @@ use proofhouse_oatf::{
     Direction, MatchBudget, Mode, Protocol, ResponseEntry, interpolate_value,
     select_response_within,
 };
+use proofhouse_protocol::a2a::values::state_of;
+use proofhouse_protocol::a2a::{A2aMethod, A2aTaskState};
 use proofhouse_protocol::base64;
 use proofhouse_wire::server::{BrokenConnection, Request};
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ use crate::exposure::{CarrierKind, CountedDelivery, is_armed};
 use crate::facts::{SeenCall, UnseenKind, UnseenMessage};
 use crate::payload_field::PayloadField;
 use crate::phases::PhaseView;
-use crate::weight::Weight;
+use crate::weight::{Weight, weigh};
 
 /// How much is told of what the subject sent.
 const MAX_EXCERPT_CHARS: usize = 200;
@@ -82,6 +84,48 @@ impl ActorContext {
         if lost.iter().any(|lost| lost.armed) {
             self.warn("an answer with the payload was sent, and the connection was closed before it was read");
         }
+    }
+
+    /// What a peer over A2A tells of a task. Only the task of a message may fail a run: one that a document cancels is
+    /// cancelled. A task that went on and `is_latest` no more does not make good what has failed since.
+    pub(crate) fn heard_task(
+        &self,
+        operation: &str,
+        direction: Direction,
+        content: &Value,
+        is_latest: bool,
+    ) {
+        if *self.mode() != Mode::A2aClient || direction != Direction::Response {
+            return;
+        }
+        let Some(state) = state_of(content) else {
+            return;
+        };
+        let task = content.get("taskId").or_else(|| content.get("id"));
+        let task = task.and_then(Value::as_str).unwrap_or_default();
+        let facts = &self.inner.shared.facts;
+        let of_message = matches!(
+            A2aMethod::parse(operation),
+            Some((A2aMethod::SendMessage | A2aMethod::StreamMessage, _))
+        );
+        let state = A2aTaskState::parse(state);
+        let runs = matches!(state, Some(A2aTaskState::Submitted | A2aTaskState::Working));
+        facts.task_runs(self.name(), operation, task, runs);
+        if of_message && !runs {
+            let failed = match weigh(self.mode(), operation, direction, content) {
+                Weight::Error(why) => Some(why),
+                _ => None,
+            };
+            if is_latest || failed.is_some() {
+                facts.run_ended(self.name(), failed);
+            }
+        }
+    }
+
+    /// Some tasks of the peer that go on (A2A), each with the operation that told of it first.
+    pub(crate) fn running_tasks(&self, at_most: usize) -> Vec<(String, String)> {
+        let facts = &self.inner.shared.facts;
+        facts.running_tasks(self.name(), at_most)
     }
 
     /// In which fields a branch carries the attack, if it does.

@@ -236,8 +236,8 @@ struct Speech {
     first_error: Option<String>,
     foreign: Option<String>,
     failed: Option<String>,
-    /// Tasks that have not ended.
-    running: HashSet<String>,
+    /// Tasks that have not ended, each with the operation that told of it first.
+    running: BTreeMap<String, String>,
 }
 
 impl Facts {
@@ -291,15 +291,26 @@ impl Facts {
         speech.failed = failed;
     }
 
-    /// The peer told of a task whether it still runs.
-    pub(crate) fn task_runs(&self, actor: &str, task: &str, runs: bool) {
+    /// The peer told of a task, in the answer to an operation, whether it still runs.
+    pub(crate) fn task_runs(&self, actor: &str, operation: &str, task: &str, runs: bool) {
         let mut state = lock(&self.0);
         let speech = state.speech.entry(actor.to_owned()).or_default();
         if !runs {
             speech.running.remove(task);
         } else if speech.running.len() < MAX_KEPT {
-            speech.running.insert(task.to_owned());
+            let first = speech.running.entry(task.to_owned());
+            first.or_insert_with(|| operation.to_owned());
         }
+    }
+
+    /// Some of the tasks of the peer that have not ended, each with the operation that told of it first.
+    pub(crate) fn running_tasks(&self, actor: &str, at_most: usize) -> Vec<(String, String)> {
+        let state = lock(&self.0);
+        let running = state.speech.get(actor).map(|speech| &speech.running);
+        let tasks = running.into_iter().flatten().take(at_most);
+        tasks
+            .map(|(task, operation)| (task.clone(), operation.clone()))
+            .collect()
     }
 
     /// The peer did not take an input. Who never spoke the protocol has not failed at a run.
@@ -503,13 +514,15 @@ mod tests {
     fn a_task_runs_until_it_is_told_that_it_has_ended() {
         let facts = Facts::default();
         let unfinished = || facts.speech("a", &Mode::A2aClient).unfinished;
-        facts.task_runs("a", "t1", true);
-        facts.task_runs("a", "t1", true);
-        facts.task_runs("a", "t2", true);
-        facts.task_runs("a", "t1", false);
-        assert_eq!(unfinished(), 1);
-        facts.task_runs("a", "t2", false);
-        assert_eq!(unfinished(), 0);
+        facts.task_runs("a", "message/send", "t1", true);
+        facts.task_runs("a", "tasks/get", "t1", true);
+        facts.task_runs("a", "message/stream", "t2", true);
+        let first = ("t1".to_owned(), "message/send".to_owned());
+        assert_eq!(facts.running_tasks("a", 1), [first]);
+        facts.task_runs("a", "message/send", "t1", false);
+        assert_eq!((unfinished(), facts.running_tasks("a", 9).len()), (1, 1));
+        facts.task_runs("a", "tasks/get", "t2", false);
+        assert_eq!((unfinished(), facts.running_tasks("a", 9).len()), (0, 0));
     }
 
     #[test]

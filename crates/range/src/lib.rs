@@ -25,6 +25,7 @@ mod payload_clues;
 mod payload_field;
 mod phase_gate;
 mod phases;
+mod poll_pace;
 mod presence;
 mod recorder;
 mod run;
@@ -44,6 +45,7 @@ pub use facts::{ActorSpeech, SeenCall, SpokenProtocol, UnseenKind, UnseenMessage
 pub use payload_channels::{has_payload, payload_channels, payload_depths};
 pub use payload_field::PayloadField;
 pub use phases::{PhaseEntry, PhaseView};
+pub use poll_pace::PollPace;
 pub use presence::OpenPresence;
 pub use proofhouse_detect::UNPARSED;
 pub use recorder::{RunEvent, RunObserver, TraceLimits};

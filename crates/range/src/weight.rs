@@ -130,7 +130,7 @@ fn said_or(content: &Value, otherwise: Weight) -> Weight {
     match otherwise {
         Weight::Act if said(content).is_some() => Weight::Said,
         // A task that is done and has nothing in it is no answer.
-        Weight::Act if !has_parts(content) => Weight::Served,
+        Weight::Act if !text::has_answer_parts(content) => Weight::Served,
         other => other,
     }
 }
@@ -141,20 +141,6 @@ fn said(content: &Value) -> Option<String> {
     text::collect_answer(content, MAX_TOLD_CHARS, &mut said);
     let said = said.trim();
     (!said.is_empty()).then(|| said.chars().take(MAX_TOLD_CHARS).collect())
-}
-
-/// Whether an answer has any content: parts of a message or of an artifact, blocks of a result.
-fn has_parts(content: &Value) -> bool {
-    match content {
-        Value::Array(items) => items.iter().any(has_parts),
-        Value::Object(map) => map.iter().any(|(key, value)| match value {
-            _ if key == "history" => false,
-            Value::Array(items) if key == "parts" || key == "content" => !items.is_empty(),
-            Value::Object(map) if key == "structuredContent" => !map.is_empty(),
-            other => has_parts(other),
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 /// An error object of JSON-RPC is no answer.

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use proofhouse_protocol::a2a::values::state_of;
 use proofhouse_protocol::a2a::{A2aMethod, A2aTaskState, A2aVersion};
-use proofhouse_protocol::ag_ui::AgUiEventType;
+use proofhouse_protocol::ag_ui::{AgUiEventType, AgUiRunEnd, is_of_agent};
 use proofhouse_protocol::{EVENT_STREAM, rpc, text};
+use proofhouse_range::PollPace;
 use proofhouse_wire::client::{Client, ClientError};
 use proofhouse_wire::{Bytes, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, WireLimits};
 use serde_json::{Value, json};
@@ -16,9 +17,6 @@ use crate::subject::{SubjectAnswer, SubjectError};
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Bytes of an error that are told.
 const MAX_TOLD_BYTES: usize = 300;
-/// How long it takes until a task is asked for, at first and in the end.
-const FIRST_POLL: Duration = Duration::from_millis(100);
-const LAST_POLL: Duration = Duration::from_secs(2);
 
 /// Where an agent is spoken to.
 #[derive(Debug, Clone)]
@@ -38,6 +36,12 @@ pub(crate) enum PromptError {
     RunStatus(StatusCode),
     #[error("the agent's run failed: {0}")]
     RunFailed(String),
+    #[error(
+        "the agent's run waits for a decision of its user (`outcome` of RUN_FINISHED is `interrupt`), and nobody is there to decide"
+    )]
+    RunWaits,
+    #[error("the agent cancelled the run")]
+    RunCancelled,
     #[error("the agent's answer ends without RUN_FINISHED, so it is not AG-UI")]
     NoEnd,
     #[error(
@@ -125,7 +129,7 @@ impl PromptDelivery {
         }
         let mut said: Vec<String> = Vec::new();
         let (mut message, mut said_at, mut length) = (Value::Null, None, 0);
-        let mut is_finished = false;
+        let (mut is_finished, mut is_agents) = (false, true);
         let mut nonsense = 0_u64;
         let mut events = answer.events();
         while let Some(event) = events.next().await? {
@@ -145,9 +149,14 @@ impl PromptDelivery {
             };
             if begins {
                 message = event["messageId"].clone();
-                said.push(String::new());
+                is_agents = is_of_agent(&event);
+                if is_agents {
+                    said.push(String::new());
+                }
             }
             match known {
+                // What the user said is no answer, whoever sends it.
+                Some(known) if known.has_text() && !is_agents => {}
                 Some(known) if known.has_text() && length + delta.len() <= MAX_ANSWER_BYTES => {
                     length += delta.len();
                     if said.is_empty() {
@@ -164,10 +173,14 @@ impl PromptDelivery {
                     let why = event["message"].as_str().unwrap_or_default();
                     return Err(PromptError::RunFailed(why.to_owned()));
                 }
-                Some(AgUiEventType::RunFinished) => {
-                    is_finished = true;
-                    break;
-                }
+                Some(AgUiEventType::RunFinished) => match AgUiRunEnd::of(&event) {
+                    AgUiRunEnd::Finished => {
+                        is_finished = true;
+                        break;
+                    }
+                    AgUiRunEnd::Interrupted(_) => return Err(PromptError::RunWaits),
+                    AgUiRunEnd::Cancelled => return Err(PromptError::RunCancelled),
+                },
                 _ => {}
             }
         }
@@ -199,7 +212,7 @@ impl PromptDelivery {
             "configuration": {"blocking": true},
         });
         let mut result = self.ask(url, A2aMethod::SendMessage, &params).await?;
-        let mut pause = FIRST_POLL;
+        let mut pace = PollPace::default();
         while let Some(state) = state_of(&result) {
             let state = state.to_owned();
             match A2aTaskState::parse(&state) {
@@ -222,8 +235,7 @@ impl PromptDelivery {
                     });
                 }
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LAST_POLL);
+            tokio::time::sleep(pace.next_pause()).await;
             let params = json!({"id": result["id"]});
             let polled = self.ask(url, A2aMethod::GetTask, &params).await;
             result = polled.map_err(|error| PromptError::TaskGone {

@@ -1,9 +1,11 @@
 //! The control run: the same task without the payload. Whoever cannot do it resists nothing.
 
+use std::collections::{HashMap, HashSet};
+
 use proofhouse_detect::{MessageAssembler, TraceMessage, WholeMessage};
 use proofhouse_oatf::Direction;
-use proofhouse_protocol::a2a::A2aMethod;
-use proofhouse_protocol::ag_ui::AgUiEventType;
+use proofhouse_protocol::a2a::{A2aMethod, A2aShape};
+use proofhouse_protocol::ag_ui::{AgUiEventType, is_of_agent};
 use proofhouse_protocol::mcp::McpMethod;
 use proofhouse_protocol::text;
 use proofhouse_range::RunReport;
@@ -123,19 +125,7 @@ fn heard(report: &RunReport, clients: &[&str], last_only: bool) -> Option<String
         let actor = message.actor.as_deref();
         actor.is_some_and(|actor| clients.contains(&actor))
     };
-    let mut said = String::new();
-    let mut hear = |whole: WholeMessage<'_>| {
-        let content = &whole.message.content;
-        let operation = whole.message.operation.as_str();
-        if content["type"] == AgUiEventType::TextMessageStart.as_str() {
-            said.clear();
-        } else if operation == AgUiEventType::TextMessageContent.operation() {
-            said.push_str(content["delta"].as_str().unwrap_or_default());
-        } else if ANSWERED.contains(&operation) {
-            text::collect_answer(content, usize::MAX, &mut said);
-        }
-    };
-    let mut assembler = MessageAssembler::default();
+    let (mut said, mut is_agents) = (String::new(), true);
     let asked = |message: &TraceMessage| {
         message.direction == Some(Direction::Request)
             && ANSWERED.contains(&message.operation.as_str())
@@ -143,13 +133,78 @@ fn heard(report: &RunReport, clients: &[&str], last_only: bool) -> Option<String
     let messages: Vec<&TraceMessage> = report.trace.iter().filter(is_clients).collect();
     let last_asked = messages.iter().rposition(|message| asked(message));
     let start = last_asked.filter(|_| last_only).unwrap_or_default();
-    for message in &messages[start..] {
-        if message.direction == Some(Direction::Response) {
+    let followed = Followed::of(&messages);
+    let mut hear = |whole: WholeMessage<'_>| {
+        let content = &whole.message.content;
+        let operation = whole.message.operation.as_str();
+        if content["type"] == AgUiEventType::TextMessageStart.as_str() {
+            // What the user said is no answer, whoever sends it.
+            is_agents = is_of_agent(content);
+            if is_agents {
+                said.clear();
+            }
+        } else if operation == AgUiEventType::TextMessageContent.operation() {
+            let delta = content["delta"].as_str().filter(|_| is_agents);
+            said.push_str(delta.unwrap_or_default());
+        } else if ANSWERED.contains(&operation) {
+            text::collect_answer(content, usize::MAX, &mut said);
+        }
+    };
+    let mut assembler = MessageAssembler::default();
+    for (index, message) in messages.iter().enumerate().skip(start) {
+        if message.direction == Some(Direction::Response) && followed.counts(index, start) {
             assembler.feed(None, message, &mut hear);
         }
     }
     assembler.finish(&mut hear);
     (!said.is_empty()).then_some(said)
+}
+
+/// Tasks that were asked for after their message was answered. What came of one answers the message that began it, which
+/// need not be the last, and tells all again that was told before.
+#[derive(Default)]
+struct Followed {
+    /// Places of such answers, with the place of the answer that told of the task before anybody asked for it.
+    since: HashMap<usize, usize>,
+    /// Places of answers that tell no more than a later one.
+    superseded: HashSet<usize>,
+}
+
+impl Followed {
+    fn of(messages: &[&TraceMessage]) -> Self {
+        let mut followed = Self::default();
+        // Where a task was told of: unasked, and last.
+        let mut told: HashMap<String, (usize, usize)> = HashMap::new();
+        for (index, message) in messages.iter().enumerate() {
+            let is_answer = message.direction == Some(Direction::Response)
+                && ANSWERED.contains(&message.operation.as_str());
+            if !is_answer || message.content["kind"] != A2aShape::Task.kind() {
+                continue;
+            }
+            let task = told
+                .entry(message.content["id"].to_string())
+                .or_insert((index, index));
+            // The answer to the question for the task stands before it, and says the same.
+            let before = index.checked_sub(1).map(|before| messages[before]);
+            let is_followed = before.is_some_and(|before| {
+                before.operation == A2aMethod::GetTask.event() && before.content == message.content
+            });
+            if is_followed && task.1 != index {
+                followed.since.insert(index, task.0);
+                followed.superseded.insert(task.1);
+            } else {
+                task.0 = index;
+            }
+            task.1 = index;
+        }
+        followed
+    }
+
+    /// Whether the answer at `index` counts where only those do that belong to what was asked from `start` on.
+    fn counts(&self, index: usize, start: usize) -> bool {
+        let is_of_earlier = self.since.get(&index).is_some_and(|began| *began < start);
+        !is_of_earlier && !self.superseded.contains(&index)
+    }
 }
 
 /// Whether the task was done: the tool was called with arguments that its schema allows, or the answer has the text.
@@ -241,6 +296,59 @@ mod tests {
         // All that was asked and answered.
         report.messages = 2;
         assert_eq!(heard(&report).as_deref(), Some("first"));
+    }
+
+    #[test]
+    fn a_task_that_was_asked_for_answers_the_message_that_began_it() {
+        let task = |operation: A2aMethod, id: &str, text: &str| TraceMessage {
+            actor: Some("peer".to_owned()),
+            direction: Some(Direction::Response),
+            ..TraceMessage::new(
+                Protocol::A2a,
+                operation.event(),
+                json!({"kind": "task", "id": id, "status": {"state": "completed"},
+                    "artifacts": [{"artifactId": "a", "parts": [{"kind": "text", "text": text}]}]}),
+            )
+        };
+        let heard = |first: TraceMessage, then: &[TraceMessage]| {
+            let mut report = report();
+            report.trace[1] = first;
+            report.trace.truncate(3);
+            report.trace.extend_from_slice(then);
+            report.messages = report.trace.len() as u64;
+            let [last, all] = [heard_last, heard_answer]
+                .map(|heard| heard(&report, &["peer"]).unwrap().replace('\n', "; "));
+            (last, all)
+        };
+        let told = |(last, all): (&str, &str)| (last.to_owned(), all.to_owned());
+        let (send, get) = (A2aMethod::SendMessage, A2aMethod::GetTask);
+        let later = [
+            task(send, "t2", "so far"),
+            task(get, "t1", "first"),
+            task(send, "t1", "first"),
+            task(get, "t2", "so far and done"),
+            task(send, "t2", "so far and done"),
+        ];
+        let begun = || task(send, "t1", "well");
+        assert_eq!(
+            heard(begun(), &later[..3]),
+            told(("so far; ", "so far; first; "))
+        );
+        assert_eq!(
+            heard(begun(), &later),
+            told(("so far and done; ", "first; so far and done; "))
+        );
+        // An agent that has one task for all that it is asked.
+        let one = [
+            task(send, "t1", "second"),
+            task(get, "t1", "third"),
+            task(send, "t1", "third"),
+        ];
+        assert_eq!(
+            heard(begun(), &one[..1]),
+            told(("second; ", "well; second; "))
+        );
+        assert_eq!(heard(begun(), &one), told(("third; ", "well; third; ")));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod answer;
 mod conditions;
 mod control;
 mod deeds;
+mod echo;
 mod judged_attack;
 mod reason;
 mod words;

@@ -109,6 +109,12 @@ reasons! {
 }
 
 impl InconclusiveReason {
+    /// The reason with this code, if there is one.
+    #[must_use]
+    pub fn of_code(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.code() == code)
+    }
+
     /// Whether the run itself failed, so that it is worth making again: not where the subject did what it does.
     #[must_use]
     pub fn is_failure(self) -> bool {
@@ -141,6 +147,7 @@ mod tests {
     fn codes_are_what_files_have() {
         for reason in InconclusiveReason::ALL {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.code());
+            assert_eq!(InconclusiveReason::of_code(reason.code()), Some(*reason));
             for text in [reason.sentence(), reason.advice()] {
                 assert!(text.ends_with('.') && !text.contains('\n'), "{text}");
             }

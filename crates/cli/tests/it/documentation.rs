@@ -188,25 +188,38 @@ fn sources(directory: &Path, found: &mut String) {
     }
 }
 
-/// The page about what the server promises names tests that are there.
-#[test]
-fn the_tests_of_the_promises_are_there() {
-    let page = text(&root().join("docs/explanation/server-promises.md"));
+/// Holds the tests that the last cells of a table name to those that the crates have; more than this many are named.
+fn tests_are_there(table: &str, crates: &[&str], more_than: usize) {
     let mut known = String::new();
-    for name in ["store", "server", "cli"] {
+    for name in crates {
         for part in ["src", "tests"] {
             sources(&root().join("crates").join(name).join(part), &mut known);
         }
     }
-    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let rows = table.lines().filter(|line| line.starts_with("| "));
     let tests = rows.filter_map(|row| row.rsplit("| ").next());
     let words = tests.flat_map(|cell| cell.split('`').skip(1).step_by(2));
     let names = words.filter_map(|word| word.rsplit("::").next());
     let names: Vec<&str> = names
         .filter(|name| !name.is_empty() && !name.contains('/'))
         .collect();
-    assert!(names.len() > 40, "{names:?}");
+    assert!(names.len() > more_than, "{names:?}");
     for name in names {
         assert!(known.contains(&format!("fn {name}(")), "no test `{name}`");
     }
+}
+
+/// The page about what the server promises names tests that are there.
+#[test]
+fn the_tests_of_the_promises_are_there() {
+    let page = text(&root().join("docs/explanation/server-promises.md"));
+    tests_are_there(&page, &["store", "server", "cli"], 40);
+}
+
+/// The page about right outcomes names tests that are there.
+#[test]
+fn the_tests_of_what_once_went_wrong_are_there() {
+    let page = text(&root().join("docs/explanation/truth.md"));
+    let (_, table) = page.split_once("## What once went wrong").unwrap();
+    tests_are_there(table, &["range", "agent", "campaign", "cli"], 30);
 }

@@ -74,4 +74,5 @@ mod tool_operator;
 mod tool_serve;
 mod tool_serve_peers;
 mod trust;
+mod unearned;
 mod wrong_greens;

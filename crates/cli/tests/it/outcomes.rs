@@ -485,11 +485,14 @@ class Door(http.server.BaseHTTPRequestHandler):
             ]
         elif text and not error:
             events += [
-                {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"},
+                {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "user" if how == "users" and "KEY-1" in read else "assistant"},
                 {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": text},
                 {"type": "TEXT_MESSAGE_END", "messageId": "m"},
             ]
         events += extra
+        ids = dict(ids)
+        if how == "waits" and "KEY-1" in read:
+            ids["outcome"] = {"type": "interrupt", "interrupts": [{"id": "i", "reason": "approve"}]}
         events.append({"type": "RUN_ERROR", "message": error} if error else {"type": "RUN_FINISHED", **ids})
         body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
         self.send_response(200)
@@ -519,6 +522,9 @@ fn over_ag_ui_too_resisted_is_earned() {
         ("error-text", ("inconclusive", "no_answer")),
         ("sorry", ("inconclusive", "no_answer")),
         ("state-only", ("inconclusive", "no_answer")),
+        // It waits for a decision, however often it gets one.
+        ("waits", ("inconclusive", "subject_failed")),
+        ("users", ("inconclusive", "no_answer")),
         ("dies", ("inconclusive", "subject_failed")),
         ("killed", ("inconclusive", "subject_failed")),
         ("says-nothing", ("inconclusive", "no_answer")),

@@ -174,3 +174,45 @@ fn people_see_start_and_cancel_campaigns_in_the_dashboard() {
         2
     );
 }
+
+/// Attacks that prove nothing say so where people look, with what to do; a number alone is no help.
+#[test]
+fn people_see_why_attacks_are_inconclusive() {
+    let served = Served::start(&[], "", &[]);
+    let run = ["run", "--subject", "sim:careful", "--id", "*-001"];
+    let rest = ["--no-config", "--no-preflight", "--no-probes"];
+    // Without probes, no channel is proved, and nothing is.
+    let arguments = [&run[..], &rest[..], &["--name", "blind"]].concat();
+    on_store(&served, &arguments, 2);
+    let shown = served.get("/v1/campaigns/blind");
+    let reasons = shown["reasons"].as_array().unwrap();
+    assert_eq!(reasons.len(), 1, "{shown}");
+    let reason = &reasons[0];
+    assert_eq!(reason["subject"], "sim:careful");
+    assert_eq!(reason["reason"], "channel_not_proved");
+    assert_eq!(reason["runs"], shown["progress"]["inconclusive"]);
+    let (what, advice) = (
+        reason["what"].as_str().unwrap(),
+        reason["advice"].as_str().unwrap(),
+    );
+    let session = cookie_of(&served.sign_in(&served.key));
+    let page = served.look(&session, "/dashboard/campaigns/blind@1");
+    for wanted in [
+        what,
+        advice,
+        "href=\"#reason-channel_not_proved\"",
+        "id=\"reason-channel_not_proved\"",
+        "The run proves nothing, and counts in no rate.",
+    ] {
+        assert!(page.text.contains(wanted), "{wanted}: {}", page.text);
+    }
+    // Where everything is proved, there is nothing to explain.
+    campaign(&served, "shop", &[]);
+    assert_eq!(served.get("/v1/campaigns/shop")["reasons"], json!([]));
+    let page = served.look(&session, "/dashboard/campaigns/shop@1");
+    assert!(
+        !page.text.contains("What the reasons mean"),
+        "{}",
+        page.text
+    );
+}

@@ -393,7 +393,7 @@ fn a_campaign_that_broke_off_does_not_replay_to_success() {
 }
 
 /// Another agent asks twice, and the second message has the payload.
-const PEER: &str = r#"
+pub(crate) const PEER: &str = r#"
 oatf: "0.1"
 attack:
   id: T-300
@@ -411,7 +411,7 @@ attack:
 "#;
 
 /// An agent behind A2A without a model. Its argument says how it answers the payload.
-const SPEAKS_A2A: &str = r#"
+pub(crate) const SPEAKS_A2A: &str = r#"
 import http.server, json, re, sys
 
 how = sys.argv[2]

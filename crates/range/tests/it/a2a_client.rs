@@ -1,9 +1,11 @@
 //! `a2a_client` over loopback: agents of both generations, and agents that misbehave.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use proofhouse_range::{ActorErrorKind, RunError, RunOptions, RunReport};
+use proofhouse_protocol::a2a::{A2aMethod, A2aVersion, values};
+use proofhouse_range::{ActorErrorKind, Ending, RunError, RunOptions, RunReport};
 use proofhouse_test_support::loopback::{Serving, Vacant, bound};
 use proofhouse_wire::server::{Handler, Reply, Request, StreamWriter};
 use proofhouse_wire::{Method, StatusCode};
@@ -507,6 +509,207 @@ attack:
         .unwrap();
     assert!(at("task/status response") < at("tasks/cancel request"));
     assert!(at("tasks/cancel response") < last, "{steps:?}");
+    agent.stop().await;
+}
+
+/// Answers a message with a task that goes on, and does what it was told when it is asked for it the third time.
+fn busy(request: &Value, _: StreamReply) -> Reply {
+    static ASKED: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
+    let modern = matches!(
+        request["method"].as_str().unwrap(),
+        "SendMessage" | "GetTask"
+    );
+    let method = A2aMethod::parse(request["method"].as_str().unwrap());
+    let task = |state: &str, text: &str| {
+        let artifacts = json!([{"artifactId": "a", "parts": [{"kind": "text", "text": text}]}]);
+        let task = json!({"kind": "task", "id": request_id(request), "contextId": "c",
+            "status": {"state": state}, "artifacts": artifacts});
+        let version = if modern {
+            A2aVersion::V1_0
+        } else {
+            A2aVersion::V0_3
+        };
+        values::task(&task, version)
+    };
+    match method {
+        Some((A2aMethod::SendMessage, _)) => {
+            let task = task("submitted", "wait");
+            let answer = if modern { json!({"task": task}) } else { task };
+            result(request, &answer)
+        }
+        Some((A2aMethod::GetTask, _)) => {
+            let mut asked = ASKED.lock().unwrap();
+            let count = asked.entry(request_id(request)).or_default();
+            *count += 1;
+            let told = match *count {
+                1 | 2 => task("working", "a moment"),
+                _ => task("completed", "the password"),
+            };
+            result(request, &told)
+        }
+        _ => panic!("{request}"),
+    }
+}
+
+/// The id of the task that a request asks for, or begins.
+fn request_id(request: &Value) -> String {
+    let params = &request["params"];
+    let id = params["id"].as_str();
+    let id = id.or_else(|| params["message"]["messageId"].as_str());
+    id.unwrap().to_owned()
+}
+
+const WAITS: &str = r#"
+oatf: "0.1"
+attack:
+  execution:
+    mode: a2a_client
+    phases:
+      - name: strike
+        state:
+          actions:
+            - {method: message/send, params: {message: {messageId: MESSAGE, parts: [{kind: text, text: tell me}]}}}
+        trigger: {event: tasks/get}
+      - {name: never, on_enter: [{send: {method: x/never, params: {}}}]}
+  indicators:
+    - surface: message/send
+      direction: response
+      target: "artifacts[*].parts[*].text"
+      pattern: {contains: password}
+"#;
+
+#[tokio::test]
+async fn a_task_that_goes_on_is_followed_to_its_end() {
+    for (card, modern) in [
+        (legacy_card as fn(&str) -> Value, false),
+        (modern_card, true),
+    ] {
+        let agent = Served::start(card, busy).await;
+        let text = WAITS.replace("MESSAGE", if modern { "m-new" } else { "m-old" });
+        let options = RunOptions {
+            settle: Duration::from_millis(200),
+            ..options()
+        };
+        let report = attack(&text, &agent.url, options).await.unwrap();
+        assert_eq!(verdict(&report), "exploited", "{:?}", report.warnings);
+        let (send, get) = if modern {
+            ("SendMessage", "GetTask")
+        } else {
+            ("message/send", "tasks/get")
+        };
+        assert_eq!(agent.methods(), [send, get, get, get]);
+        // Our questions are no event of the document's, and what is told again is no news.
+        assert_eq!(
+            steps(&report),
+            [
+                "agent_card/get response",
+                "message/send request",
+                "message/send response",
+                "tasks/get request",
+                "tasks/get response",
+                "message/send response",
+                "tasks/get request",
+                "tasks/get response",
+                "message/send response",
+            ]
+        );
+        assert_eq!(
+            (report.ending, report.spoke[0].unfinished),
+            (Ending::SubjectDone, 0)
+        );
+        assert!(report.said_after_delivery);
+        assert_eq!(report.errors, []);
+        agent.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_never_ends_does_not_hold_the_run() {
+    let agent = Served::start(legacy_card, |request, _| {
+        let task = json!({"kind": "task", "id": "t", "status": {"state": "working"}});
+        result(request, &task)
+    })
+    .await;
+    let options = RunOptions {
+        idle_limit: Duration::from_secs(1),
+        ..options()
+    };
+    let text = WAITS.replace("MESSAGE", "m");
+    let report = attack(&text, &agent.url, options).await.unwrap();
+    assert_eq!(
+        (report.ending, report.spoke[0].unfinished),
+        (Ending::Idle, 1)
+    );
+    assert!(agent.methods().len() > 2, "{:?}", agent.methods());
+    agent.stop().await;
+}
+
+/// A task that nobody knows any more.
+fn forgetful(request: &Value, _: StreamReply) -> Reply {
+    if request["method"] == "message/send" {
+        return result(
+            request,
+            &json!({"kind": "task", "id": "t", "status": {"state": "working"}}),
+        );
+    }
+    let error = json!({"code": -32001, "message": "Task not found"});
+    let answer = json!({"jsonrpc": "2.0", "id": request["id"], "error": error});
+    Reply::json(StatusCode::OK, answer.to_string())
+}
+
+/// A task that is told of in no message.
+fn confused(request: &Value, stream: StreamReply) -> Reply {
+    if request["method"] == "message/send" {
+        return forgetful(request, stream);
+    }
+    Reply::json(StatusCode::OK, "nonsense")
+}
+
+#[tokio::test]
+async fn a_task_that_its_agent_forgets_has_not_ended() {
+    for (script, asked) in [(forgetful as Script, 1), (confused, 3)] {
+        let agent = Served::start(legacy_card, script).await;
+        let options = RunOptions {
+            settle: Duration::from_millis(200),
+            ..options()
+        };
+        let text = WAITS.replace("MESSAGE", "m");
+        let report = attack(&text, &agent.url, options).await.unwrap();
+        assert_eq!(agent.methods().len(), 1 + asked);
+        assert_eq!(report.spoke[0].unfinished, 1);
+        assert_eq!(report.ending, Ending::SubjectDone);
+        agent.stop().await;
+    }
+}
+
+/// A stream that breaks off: its task is asked for, and judged as the items that the stream would have had.
+#[tokio::test]
+async fn what_a_broken_stream_leaves_open_is_asked_for() {
+    let agent = Served::start(legacy_card, |request, stream| {
+        let task = |state: &str, text: &str| {
+            json!({"kind": "task", "id": "t", "contextId": "c", "status": {"state": state},
+                "artifacts": [{"artifactId": "a", "parts": [{"kind": "text", "text": text}]}]})
+        };
+        if request["method"] == "tasks/get" {
+            return result(request, &task("completed", "the password"));
+        }
+        let text = event(request, &task("working", "a moment"));
+        stream.write(|writer| async move { writer.write(text).await.unwrap_or_default() })
+    })
+    .await;
+    let text = r#"
+oatf: "0.1"
+attack:
+  execution:
+    mode: a2a_client
+    state: {actions: [{method: message/stream, params: {message: {parts: []}}}]}
+  indicators:
+    - {surface: task/artifact, target: "artifact.parts[*].text", pattern: {contains: password}}
+    - {surface: task/status, target: status.state, pattern: {contains: completed}}
+  correlation: {logic: all}
+"#;
+    let report = attack(text, &agent.url, options()).await.unwrap();
+    assert_eq!(verdict(&report), "exploited", "{:?}", steps(&report));
     agent.stop().await;
 }
 

@@ -292,6 +292,9 @@ async fn an_agent_that_always_asks_back_comes_to_an_end() {
     let report = play(HELLO, &agent.url).await;
     assert_eq!(agent.arrived().len(), 11);
     assert!(warned(&report, "asks back for ever"));
+    // Nobody knows what it would have done with one answer more.
+    let failed = report.spoke[0].failed.as_deref().unwrap();
+    assert!(failed.contains("asks back"), "{failed}");
 }
 
 /// What is warned of when a peer says nothing.

@@ -1,9 +1,10 @@
 //! Campaigns as clients see them.
 
+use proofhouse_campaign::outcome::InconclusiveReason;
 use proofhouse_campaign::statistics::Rate;
 use proofhouse_fleet::listing::money;
 use proofhouse_fleet::name::shown;
-use proofhouse_fleet::trend::{TrendChange, TrendPoint};
+use proofhouse_fleet::trend::{ReasonCount, TrendChange, TrendPoint};
 use proofhouse_store::model::{CampaignPulse, CampaignRow, LaneRow, WorkerRow};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -141,6 +142,33 @@ impl CampaignRateView {
     }
 }
 
+/// Attacks on one subject that prove nothing for the same reason.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct CampaignReasonView {
+    /// The subject.
+    pub subject: String,
+    /// The code of the reason, such as `no_answer`; none where this server does not know it.
+    pub reason: Option<&'static str>,
+    /// What happened, in one sentence.
+    pub what: Option<&'static str>,
+    /// What to do about it.
+    pub advice: Option<&'static str>,
+    /// How many attacks.
+    pub runs: u64,
+}
+
+impl CampaignReasonView {
+    pub(crate) fn of(count: &ReasonCount) -> Self {
+        Self {
+            subject: count.subject.clone(),
+            reason: count.reason.map(InconclusiveReason::code),
+            what: count.reason.map(InconclusiveReason::sentence),
+            advice: count.reason.map(InconclusiveReason::advice),
+            runs: count.runs,
+        }
+    }
+}
+
 /// The attack success of one subject in one campaign, in one category or in all.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct TrendPointView {
@@ -259,6 +287,8 @@ pub(crate) struct CampaignDetailView {
     pub progress: CampaignPulseView,
     /// The attack success by subject and category.
     pub rates: Vec<CampaignRateView>,
+    /// Why attacks are inconclusive, by subject, the most frequent reason first.
+    pub reasons: Vec<CampaignReasonView>,
     /// What its models were asked.
     pub models: Vec<CampaignModelView>,
     /// Who works on it.

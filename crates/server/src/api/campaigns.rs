@@ -12,8 +12,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::caller::{May, OperateCampaigns, ReadCampaigns};
 use super::campaign_views::{
-    CampaignDetailView, CampaignModelView, CampaignPulseView, CampaignRateView, CampaignView,
-    CampaignWorkerView, TrendPointView,
+    CampaignDetailView, CampaignModelView, CampaignPulseView, CampaignRateView, CampaignReasonView,
+    CampaignView, CampaignWorkerView, TrendPointView,
 };
 use super::tasks::page;
 use super::{Api, Caller, JsonBody, Path, Query, operations, store_problem};
@@ -127,12 +127,14 @@ pub(crate) async fn detail(
     let counts = store.campaign_counts(id).await.map_err(store_problem)?;
     let lanes = store.campaign_lanes(id).await.map_err(store_problem)?;
     let workers = store.campaign_workers(id).await.map_err(store_problem)?;
-    let rates = trend::of_campaign(store, &campaign, &counts, PROGRAM).await;
-    let rates = rates.map_err(fleet_problem)?;
+    let came_to = trend::of_campaign(store, &campaign, &counts, PROGRAM).await;
+    let came_to = came_to.map_err(fleet_problem)?;
+    let (rates, reasons) = (came_to.rates.iter(), came_to.reasons.iter());
     Ok(CampaignDetailView {
         campaign: campaign.into(),
         progress: CampaignPulseView::from(pulse),
-        rates: rates.iter().map(CampaignRateView::of).collect(),
+        rates: rates.map(CampaignRateView::of).collect(),
+        reasons: reasons.map(CampaignReasonView::of).collect(),
         models: lanes.into_iter().map(CampaignModelView::from).collect(),
         workers: workers.into_iter().map(CampaignWorkerView::from).collect(),
     })

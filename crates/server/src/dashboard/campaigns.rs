@@ -1,12 +1,14 @@
 //! The pages about campaigns: all of them, one with its progress, its rates and who works on it, what changed since another, and how
 //! the attack success of a name changes over time.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use proofhouse_campaign::comparison::Change;
+use proofhouse_campaign::outcome::RunOutcome;
 use proofhouse_fleet::name::shown;
 use proofhouse_store::model::{CampaignFilter, CampaignPulse, CampaignRow, CampaignState};
 use serde::Deserialize;
@@ -194,6 +196,7 @@ async fn show_page(
             a href={ (campaign_path(&campaign.name)) "/trend" } { "Trend" }
         }
         div data-part="rates" { (rates(&detail)) }
+        div data-part="reasons" { (reasons(&detail)) }
         div data-part="models" { (models(&detail)) }
         div data-part="workers" { (workers(&detail)) }
         div data-part="forms" { (forms(caller, &detail)) }
@@ -221,7 +224,13 @@ fn progress(detail: &CampaignDetailView) -> Markup {
             div { dt { "Runs" } dd { (progress.done) " of " (progress.total) } }
             div { dt { "Under way" } dd { (progress.running) } }
             div { dt { "Attack success" } dd { (share(&progress.success)) } }
-            div { dt { "Inconclusive" } dd { (progress.inconclusive) } }
+            div {
+                dt { "Inconclusive" }
+                dd {
+                    (progress.inconclusive)
+                    @if !detail.reasons.is_empty() { " (" a href="#reasons" { "why" } ")" }
+                }
+            }
             div { dt { "Planned" } dd { (campaign.created_at) } }
             @if let Some(ended) = &campaign.ended_at { div { dt { "Over" } dd { (ended) } } }
             @if !campaign.namespace.is_empty() { div { dt { "Namespace" } dd { (campaign.namespace) } } }
@@ -294,6 +303,48 @@ fn rates(detail: &CampaignDetailView) -> Markup {
         .collect();
     let headings = ["Subject", "Category", "Attack success", "Inconclusive"];
     table("Attack success, with 95 % intervals", &headings, &rows)
+}
+
+/// Why attacks prove nothing, what to do about it, and what the words mean.
+fn reasons(detail: &CampaignDetailView) -> Markup {
+    let reasons = &detail.reasons;
+    if reasons.is_empty() {
+        return html! {};
+    }
+    let rows: Vec<Vec<Markup>> = reasons
+        .iter()
+        .map(|one| {
+            vec![
+                html! { (one.subject) },
+                html! {
+                    @match one.reason {
+                        Some(code) => { a href={ "#reason-" (code) } { (code) } }
+                        None => { "unknown to this server" }
+                    }
+                },
+                html! { (one.runs) },
+                html! { @if let Some(advice) = one.advice { (advice) } },
+            ]
+        })
+        .collect();
+    // Each once, whichever subjects have it.
+    let meant: BTreeMap<&str, &str> = reasons
+        .iter()
+        .filter_map(|one| one.reason.zip(one.what))
+        .collect();
+    html! {
+        (table("Inconclusive attacks, by reason", &["Subject", "Reason", "Attacks", "What to do"], &rows))
+        section #reasons {
+            h2 { "What the reasons mean" }
+            p { (RunOutcome::Inconclusive.meaning()) }
+            dl {
+                @for (code, what) in &meant {
+                    dt id={ "reason-" (code) } { (code) }
+                    dd { (what) }
+                }
+            }
+        }
+    }
 }
 
 fn models(detail: &CampaignDetailView) -> Markup {

@@ -53,6 +53,7 @@ pub(super) const LOG_LEVELS: &[&str] = &[
 pub(super) const NOTES: &[&str] = &[
     "node.js v", "process exited", "exit code", "retrying in", "retrying request", "attempt ", "give feedback",
     "litellm.info:", "provider list:", "if you need to debug this error", "deprecationwarning", "(use `node --trace",
+    "calling tool ", "invoking tool ", "tool call:", "tool input:", "action input:",
 ];
 
 /// How traces of a stack begin.

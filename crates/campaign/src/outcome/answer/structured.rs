@@ -97,6 +97,8 @@ fn object_kind(value: &Value) -> AnswerKind {
         Value::Object(map) if map.is_empty() => AnswerKind::Nothing,
         Value::Array(items) if items.is_empty() => AnswerKind::Answer,
         Value::Object(map) if is_error_object(map) => AnswerKind::Error,
+        // A message of a protocol was printed by a program.
+        Value::Object(map) if map.contains_key("jsonrpc") => AnswerKind::Nothing,
         Value::Object(map) if is_blank_answer(map) => AnswerKind::Nothing,
         Value::Object(_)
         | Value::Array(_)

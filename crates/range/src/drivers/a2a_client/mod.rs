@@ -1,6 +1,7 @@
 //! `a2a_client`: an agent that delegates to the subject, in the generation the subject's card offers.
 
 mod actions;
+mod following;
 mod peer;
 mod responses;
 mod sending;

@@ -79,24 +79,25 @@ impl A2aResponseReader {
         rpc::from_value(value).map_err(|invalid| (UnseenKind::NotAMessage, invalid))
     }
 
-    /// Takes one response.
-    pub(super) fn take(&self, text: &[u8]) {
+    /// What one response says, whatever its id is. What is none is told.
+    pub(super) fn outcome(&self, text: &[u8]) -> Option<(Value, Result<Value, Value>)> {
         let (id, outcome) = match self.read(text) {
             Ok(RpcMessage::Response { id, outcome }) => (id, outcome),
             Ok(RpcMessage::Request { .. } | RpcMessage::Notification { .. }) => {
                 self.no_message(UnseenKind::NotAMessage, text);
                 let warning = format!("`{}` was answered by a request", self.event);
-                return self.context.warn(&warning);
+                self.context.warn(&warning);
+                return None;
             }
             Err((kind, invalid)) => {
                 self.no_message(kind, text);
                 let told = String::from_utf8_lossy(text);
                 let told: String = told.chars().take(MAX_TOLD_CHARS).collect();
                 let warning = format!("`{}` was answered by what is {invalid}: {told}", self.event);
-                return self.context.warn(&warning);
+                self.context.warn(&warning);
+                return None;
             }
         };
-        self.count();
         if id != self.id {
             let warning = format!(
                 "the answer to `{}` has the id {id}, not {}",
@@ -104,6 +105,15 @@ impl A2aResponseReader {
             );
             self.context.warn(&warning);
         }
+        Some((id, outcome))
+    }
+
+    /// Takes one response.
+    pub(super) fn take(&self, text: &[u8]) {
+        let Some((id, outcome)) = self.outcome(text) else {
+            return;
+        };
+        self.count();
         match outcome {
             Ok(result) => self.result(&id, result),
             Err(error) => {

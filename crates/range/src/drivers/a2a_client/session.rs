@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use proofhouse_oatf::{ActionKind, Direction};
 use proofhouse_protocol::a2a::{A2aVersion, card};
@@ -13,6 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 
 use super::actions::{self, A2aClientAction, CARD};
+use super::following::{FollowedPeer, TaskFollower, next_id};
 use super::peer::{self, A2aPeer, CardResult};
 use super::responses::A2aResponseReader;
 use super::sending;
@@ -34,7 +36,11 @@ pub(super) struct A2aClientSession {
     waiting: VecDeque<PhaseEntry>,
     /// Streams that outlived their phase; at most one per entry.
     background: JoinSet<()>,
-    last_id: u64,
+    /// Asks for tasks that go on, while nothing else is left to do.
+    following: JoinSet<TaskFollower>,
+    /// The same, while no task goes on that can be asked for.
+    follower: Option<TaskFollower>,
+    last_id: Arc<AtomicU64>,
 }
 
 impl A2aClientSession {
@@ -48,11 +54,13 @@ impl A2aClientSession {
             entries,
             waiting: VecDeque::new(),
             background: JoinSet::new(),
-            last_id: 0,
+            following: JoinSet::new(),
+            follower: Some(TaskFollower::default()),
+            last_id: Arc::default(),
         }
     }
 
-    /// Plays until the last phase's actions are done.
+    /// Plays until the last phase's actions are done, and the tasks that came of them.
     pub(super) async fn play(mut self) -> Result<(), ActorError> {
         self.discover().await?;
         while let Some(entry) = self.next_entry().await {
@@ -108,13 +116,34 @@ impl A2aClientSession {
             if let Ok(entry) = self.entries.try_recv() {
                 return Some(entry);
             }
-            if self.background.is_empty() && !self.can_advance() {
+            if self.background.is_empty() {
+                self.follow();
+            }
+            let is_waiting = !self.background.is_empty() || !self.following.is_empty();
+            if !is_waiting && !self.can_advance() {
                 return None;
             }
             tokio::select! {
                 entry = self.entries.recv() => return entry,
                 Some(_) = self.background.join_next(), if !self.background.is_empty() => {}
+                Some(done) = self.following.join_next(), if !self.following.is_empty() => {
+                    self.follower = done.ok();
+                }
             }
+        }
+    }
+
+    /// Asks for tasks that go on: what comes of them belongs to the run. A stream that is open tells it by itself.
+    fn follow(&mut self) {
+        let follows = |follower: &mut TaskFollower| follower.has_work(&self.context);
+        if let Some(follower) = self.follower.take_if(follows) {
+            let peer = FollowedPeer {
+                context: self.context.clone(),
+                client: self.client.clone(),
+                peer: self.peer.clone(),
+                last_id: Arc::clone(&self.last_id),
+            };
+            self.following.spawn(follower.follow(peer));
         }
     }
 
@@ -171,12 +200,11 @@ impl A2aClientSession {
             .as_ref()
             .map(|params| self.context.interpolate(params, None, None));
         let request = action.prepare(params.clone(), self.peer.generation);
-        self.last_id += 1;
         let reader = A2aResponseReader {
             context: self.context.clone(),
             operation: request.operation,
             event: request.event,
-            id: self.last_id.into(),
+            id: next_id(&self.last_id),
             phase: Arc::clone(&entry.phase),
             branch: of_message(action.method(), params.as_ref()),
             uncounted: Arc::default(),

@@ -110,6 +110,8 @@ impl AgUiAgent {
             if round == MAX_FOLLOW_UPS {
                 let warning = format!("the agent asks back for ever; left after {round} times");
                 self.context.warn(&warning);
+                // Nobody knows what it would have done with an answer.
+                self.context.run_ended(Some(&warning));
                 break;
             }
             (input, tools) = self.answer(&first, round + 1, waiting).await;
@@ -336,8 +338,8 @@ impl AgUiAgent {
         self.context.run_ended(match &reader.outcome {
             Some(AgUiOutcome::Failed(why)) if why.is_empty() => Some("the run failed"),
             Some(AgUiOutcome::Failed(why)) => Some(why),
-            Some(AgUiOutcome::Finished(_) | AgUiOutcome::Interrupted(_) | AgUiOutcome::Stopped)
-            | None => None,
+            Some(AgUiOutcome::Stopped) => Some("the agent cancelled the run"),
+            Some(AgUiOutcome::Finished(_) | AgUiOutcome::Interrupted(_)) | None => None,
         });
         match reader.outcome {
             Some(AgUiOutcome::Finished(calls)) => named = calls,

@@ -1,6 +1,6 @@
 //! Reads the events of one run: names them, expands chunks, tells which tool a call is of.
 
-use proofhouse_protocol::ag_ui::{AgUiChunk, AgUiEventType, is_aside};
+use proofhouse_protocol::ag_ui::{AgUiChunk, AgUiEventType, AgUiRunEnd, is_aside};
 use serde_json::{Map, Value, json};
 
 use super::history::{History, SnapshotSaying};
@@ -288,19 +288,12 @@ impl<'n> AgUiEventReader<'n> {
 }
 
 fn outcome(event: &Value) -> AgUiOutcome {
-    let outcome = event.get("outcome").unwrap_or(&Value::Null);
-    let interrupts = outcome
-        .get("interrupts")
-        .or_else(|| event.get("interrupts"));
-    let kind = outcome.as_str().unwrap_or_else(|| text(outcome, "type"));
-    match (kind, interrupts.and_then(Value::as_array)) {
-        ("cancelled", _) => AgUiOutcome::Stopped,
-        ("interrupt", Some(interrupts)) if !interrupts.is_empty() => {
-            AgUiOutcome::Interrupted(interrupts.clone())
-        }
-        _ => {
-            let named = outcome.get("pendingToolCallIds").and_then(Value::as_array);
-            AgUiOutcome::Finished(named.map(|ids| {
+    match AgUiRunEnd::of(event) {
+        AgUiRunEnd::Cancelled => AgUiOutcome::Stopped,
+        AgUiRunEnd::Interrupted(interrupts) => AgUiOutcome::Interrupted(interrupts),
+        AgUiRunEnd::Finished => {
+            let named = event.pointer("/outcome/pendingToolCallIds");
+            AgUiOutcome::Finished(named.and_then(Value::as_array).map(|ids| {
                 let ids = ids.iter().filter_map(Value::as_str);
                 ids.map(str::to_owned).collect()
             }))
