@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use proofhouse_test_support::workspace;
+use proofhouse_test_support::{peers, workspace};
 
 use crate::support::run;
 use pages::{BookPage, root};
@@ -102,6 +102,92 @@ fn programs_on_pages_define_the_names_they_use() {
     let told = undefined(vec![page]);
     assert!(told.contains(":1: this program uses LOST,"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
+    let page = directory.path().join("broken.md");
+    fs::write(&page, "```python\ndef go(:\n```\n").unwrap_or_else(|error| panic!("{error}"));
+    let told = undefined(vec![page]);
+    assert!(told.contains(":1: this program cannot be parsed"), "{told}");
+}
+
+/// The same for TypeScript and JavaScript, where a Node.js can parse both.
+#[test]
+fn scripts_on_pages_can_be_parsed() {
+    let test = "the scripts on pages";
+    let Some(peers) = peers::installed(test, "node") else {
+        return;
+    };
+    let broken = |pages: Vec<PathBuf>| {
+        let checked = Command::new(peers::node(&peers))
+            .args(["--disable-warning=ExperimentalWarning"])
+            .arg(root().join("crates/cli/tests/it/book/script_syntax.mjs"))
+            .args(pages)
+            .output()
+            .unwrap_or_else(|error| panic!("node: {error}"));
+        let complaint = String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.stderr.is_empty(), "{complaint}");
+        String::from_utf8_lossy(&checked.stdout).into_owned()
+    };
+    let pages = everything();
+    let told = broken(pages.iter().map(|page| root().join(&page.path)).collect());
+    if told.starts_with("TOO OLD") {
+        workspace::skipped(
+            test,
+            "Node.js is older than 22.13; run scripts/peers DIRECTORY node",
+        );
+        return;
+    }
+    assert!(told.is_empty(), "{told}");
+    let directory = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+    let page = directory.path().join("page.md");
+    let text = "```ts\nconst one: string = 1;\n```\n\n```js\nconst two = 1 2;\n```\n";
+    fs::write(&page, text).unwrap_or_else(|error| panic!("{error}"));
+    let told = broken(vec![page]);
+    assert!(told.contains(":5: this program cannot be parsed"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+/// A page on a framework has whole programs, and they do what the page on agents asks of an agent.
+#[test]
+fn programs_of_frameworks_read_the_servers_and_the_task() {
+    let guide = BookPage::read("docs/how-to/your-agent.md");
+    let row = guide.text.lines();
+    let row = row
+        .filter(|line| line.starts_with("| is built with a framework |"))
+        .collect::<String>();
+    let frameworks: Vec<&str> = row
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .collect();
+    assert!(frameworks.len() >= 10, "{frameworks:?}");
+    for page in frameworks {
+        let page = BookPage::read(&format!("docs/how-to/{page}"));
+        let programs = page.blocks().into_iter().filter(|block| {
+            let is_import =
+                |line: &String| line.starts_with("import ") || line.starts_with("from ");
+            matches!(block.language.as_str(), "python" | "ts" | "js")
+                && block.lines.iter().any(is_import)
+        });
+        let mut count = 0;
+        for program in programs {
+            count += 1;
+            let text = program.lines.join("\n");
+            let task = if program.language == "python" {
+                "sys.argv[1]"
+            } else {
+                "process.argv[2]"
+            };
+            for needed in ["PROOFHOUSE_MCP_URLS", ".split(\",\")", task] {
+                assert!(text.contains(needed), "{}: no {needed}", page.path);
+            }
+        }
+        assert!(count > 0, "{} has no program", page.path);
+        let trial = format!("{:?}", page.path.trim_start_matches("docs/how-to/"));
+        assert!(
+            BookPage::read("tests/init/trial.py").text.contains(&trial),
+            "{}: scripts/init-trial does not run its program",
+            page.path
+        );
+    }
 }
 
 #[test]
