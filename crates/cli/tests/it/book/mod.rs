@@ -73,6 +73,69 @@ fn the_summary_lists_every_page_once() {
     );
 }
 
+/// The lines of a summary that mdBook would refuse or read as something else: it knows a title, titles of parts, chapters before
+/// and after the numbered ones, and numbered ones, which are lists of links.
+fn misread_by_mdbook(summary: &str) -> Vec<String> {
+    let mut misread = Vec::new();
+    let (mut is_after, mut depth) = (false, None);
+    let mut lines = summary.lines().filter(|line| !line.trim().is_empty());
+    if lines.next() != Some("# Summary") {
+        misread.push("the title".to_owned());
+    }
+    let mut has_chapters = false;
+    for line in lines {
+        let item = line.trim_start();
+        let (step, rest) = (line.len() - item.len(), item.strip_prefix("- "));
+        let link = rest.unwrap_or(item);
+        let is_link = link.starts_with('[')
+            && link.ends_with(".md)")
+            && link.matches("](").count() == 1
+            && !link.contains('\t');
+        let fits = if line.starts_with("# ") {
+            depth = None;
+            !is_after
+        } else if rest.is_some() {
+            let deeper = depth.map_or(0, |depth| depth + 2);
+            depth = Some(step);
+            has_chapters = true;
+            is_link && !is_after && step % 2 == 0 && step <= deeper
+        } else {
+            is_after = has_chapters;
+            is_link && step == 0
+        };
+        if !fits {
+            misread.push(line.to_owned());
+        }
+    }
+    misread
+}
+
+#[test]
+fn mdbook_can_read_the_summary() {
+    let summary = BookPage::read("docs/SUMMARY.md");
+    let misread = misread_by_mdbook(&summary.text);
+    assert!(misread.is_empty(), "docs/SUMMARY.md: {misread:#?}");
+    for (wrong, lines) in [
+        ("- [One](one.md)\n", 1),
+        ("# Summary\n\n- One\n", 1),
+        ("# Summary\n\n- [One](one.md)\n    - [Two](two.md)\n", 1),
+        ("# Summary\n\n# Part\n\n  - [Two](two.md)\n", 1),
+        (
+            "# Summary\n\n- [One](one.md)\n\n[End](end.md)\n\n- [Two](two.md)\n",
+            1,
+        ),
+        (
+            "# Summary\n\n- [One](one.md)\n\n[End](end.md)\n\n# Part\n",
+            1,
+        ),
+        ("# Summary\n\nSome words.\n", 1),
+    ] {
+        assert_eq!(misread_by_mdbook(wrong).len(), lines, "{wrong}");
+    }
+    let book = BookPage::read("docs/book.toml").text;
+    assert!(book.contains("src = \".\"") && book.contains("create-missing = false"));
+}
+
 /// Who copies a program from a page can run it.
 #[test]
 fn programs_on_pages_define_the_names_they_use() {
