@@ -118,7 +118,8 @@ fn document(root: &TypeSpec, kind: &str, title: &str, parts: &[&'static TypeSpec
                 "description": "Values by name; one without a default is required.",
                 "properties": {
                     "properties": {
-                        "type": "object",
+                        // Nothing behind the key are no parameters.
+                        "type": ["object", "null"],
                         "additionalProperties": {
                             "type": "object",
                             "properties": {"require_binding": {"type": "boolean"}},
@@ -176,7 +177,11 @@ pub(super) fn inputs() -> Value {
 /// Aliases in CEL, or a parameter schema.
 pub(super) fn event_parameters() -> Value {
     json!({"anyOf": [
-        {"$ref": "#/$defs/Parameters", "required": ["properties"]},
+        {
+            "$ref": "#/$defs/Parameters",
+            "required": ["properties"],
+            "properties": {"properties": {"type": "object"}},
+        },
         {"type": "object", "additionalProperties": {"type": "string"}},
     ]})
 }
