@@ -59,7 +59,7 @@ impl From<Gate> for Exit {
     }
 }
 
-/// The table shown at the end of `--help`. It is true for every command; docs/reference/cli.md says more.
+/// The table shown at the end of `--help`. It is true for every command; docs/reference/exit-codes.md says more.
 pub(crate) const HELP: &str = "\
 Results go to stdout; messages go to stderr.
 

@@ -4,11 +4,13 @@ use proofhouse_source::format::{Durations, FieldKind as Kind, FieldSpec, TypeSpe
 
 use super::execute::http::HTTP;
 use super::execute::{BackendKind, EXECUTE, SHARED_COUNT, with_shared_blocks};
-use super::schema::event_parameters;
+use super::schema::{event_parameters, http_method};
 
-/// Text with `{…}` references; nobody quotes numbers in headers.
-pub(super) const TEMPLATE: Kind =
-    Kind::Called("text with references", &Kind::Scalar(&["string", "number"]));
+/// Text with `{…}` references; nobody quotes numbers and truth values in headers.
+pub(super) const TEMPLATE: Kind = Kind::Called(
+    "text with references",
+    &Kind::Scalar(&["string", "number", "boolean"]),
+);
 pub(super) const TEMPLATE_MAP: Kind = Kind::map(&TEMPLATE);
 pub(super) const TEMPLATES: Kind = Kind::list(&TEMPLATE);
 pub(super) const CEL_TEXT: Kind = Kind::Called("CEL expression", &Kind::Text);
@@ -21,6 +23,10 @@ pub(super) const JSON_PATH: Kind = Kind::Called("JSONPath", &Kind::Matching(r"^\
 pub(super) const JSON_PATHS: Kind = Kind::map(&JSON_PATH);
 /// Any value, whose texts may hold references.
 pub(super) const BODY: Kind = Kind::Any;
+/// The letters of a name, and how many; `Decoder::name` reads it.
+pub(super) const NAME: Kind = Kind::Called("name", &Kind::Matching("^[A-Za-z0-9_.-]{1,128}$"));
+/// The method of an HTTP request.
+pub(super) const METHOD: Kind = Kind::Written("text with references", http_method);
 pub(super) const PARAMETERS: Kind = Kind::Shape("Parameters");
 const EVENT_PARAMETERS: Kind =
     Kind::Written("Parameters, or names to CEL expressions", event_parameters);
@@ -82,10 +88,10 @@ const TOOL_FIELDS: [FieldSpec; 10] = [
     ),
     field(
         "namespace",
-        Kind::Text,
+        NAME,
         "The namespace the tool belongs to; `default` when absent.",
     ),
-    needed("name", Kind::Text, "Its name, unique in the namespace."),
+    needed("name", NAME, "Its name, unique in the namespace."),
     needed("description", Kind::Text, "What the tool is for."),
     field(
         "synchronous",
@@ -125,7 +131,7 @@ pub(super) static ACTION: TypeSpec = TypeSpec {
     extensions: true,
     exactly_one: None,
     fields: &[
-        needed("name", Kind::Text, "Its name, unique in the tool."),
+        needed("name", NAME, "Its name, unique in the tool."),
         needed("description", Kind::Text, "What it does, for the model."),
         field(
             "parameters",
@@ -222,7 +228,7 @@ pub(super) static POLL: TypeSpec = TypeSpec {
     exactly_one: None,
     fields: &[
         field("filter", CEL_TEXT, "CEL over event and parameters."),
-        needed("method", TEMPLATE, "GET, POST, PUT, PATCH or DELETE."),
+        needed("method", METHOD, "GET, POST, PUT, PATCH or DELETE."),
         needed("url", TEMPLATE, "Where to ask."),
         field("headers", TEMPLATE_MAP, "Headers by name."),
         alias("body", "json", BODY, "What is sent, as JSON."),

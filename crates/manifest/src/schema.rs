@@ -2,10 +2,11 @@
 
 use proofhouse_source::format::schema::{self, SchemaMaker};
 use proofhouse_source::format::{SchemaStyle, TypeSpec, reference};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::agent::fields as agent;
-use super::fields::{self, VERSIONS};
+use super::fields::{self, METHODS, VERSIONS};
+use super::interpolate::Root;
 use super::triggers::fields as triggers;
 
 /// The JSON Schema (2020-12) of a tool manifest.
@@ -115,23 +116,72 @@ fn document(root: &TypeSpec, kind: &str, title: &str, parts: &[&'static TypeSpec
             json!({
                 "type": "object",
                 "description": "Values by name; one without a default is required.",
-                "properties": {"properties": {
-                    "type": "object",
-                    "additionalProperties": {
-                        "type": "object",
-                        "properties": {"require_binding": {"type": "boolean"}},
+                "properties": {
+                    "properties": {
+                        // Nothing behind the key are no parameters.
+                        "type": ["object", "null"],
+                        "additionalProperties": {
+                            "type": "object",
+                            "properties": {"require_binding": {"type": "boolean"}},
+                        },
                     },
-                }},
+                    "type": true,
+                    "required": true,
+                    "title": true,
+                    "description": true,
+                    "additionalProperties": true,
+                    "$schema": true,
+                },
+                "patternProperties": {"^x-": true},
+                "additionalProperties": false,
             }),
         );
+        if let Some(Value::Object(step)) = defs.get_mut(agent::STEP.name) {
+            step.extend(of_step(kind == "trigger"));
+        }
     }
     Value::Object(schema)
+}
+
+/// Which keys of a step go together. One of a trigger asserts: there is no task yet.
+fn of_step(is_trigger: bool) -> Map<String, Value> {
+    let only = |key: &str| json!({"required": [key]});
+    let mut rules = Map::new();
+    if is_trigger {
+        let others = ["invoke", "transform", "bindings"].map(only);
+        rules.insert("required".to_owned(), json!(["assert"]));
+        rules.insert("not".to_owned(), json!({"anyOf": others}));
+    } else {
+        let actions = ["assert", "invoke", "transform"].map(only);
+        rules.insert("oneOf".to_owned(), json!(actions));
+        rules.insert(
+            "dependentRequired".to_owned(),
+            json!({"bindings": ["invoke"]}),
+        );
+    }
+    rules
+}
+
+/// One of the methods, or a text in which a reference says it.
+pub(super) fn http_method() -> Value {
+    let roots: Vec<&str> = Root::ALL.iter().map(|root| root.name()).collect();
+    let (methods, roots) = (METHODS.join("|"), roots.join("|"));
+    json!({"type": "string", "pattern": format!(r"^({methods})$|\{{\s*({roots})\.")})
+}
+
+/// The input of a task.
+pub(super) fn inputs() -> Value {
+    json!({"type": "object", "properties": {"message": {"type": ["string", "array"]}}})
 }
 
 /// Aliases in CEL, or a parameter schema.
 pub(super) fn event_parameters() -> Value {
     json!({"anyOf": [
-        {"$ref": "#/$defs/Parameters", "required": ["properties"]},
+        {
+            "$ref": "#/$defs/Parameters",
+            "required": ["properties"],
+            "properties": {"properties": {"type": "object"}},
+        },
         {"type": "object", "additionalProperties": {"type": "string"}},
     ]})
 }

@@ -135,15 +135,6 @@ impl<'a> ReportView<'a> {
         }
     }
 
-    /// One of what is counted.
-    pub(crate) fn counted_word(&self) -> &'static str {
-        if self.result.subjects.len() > 1 {
-            "pair"
-        } else {
-            "attack"
-        }
-    }
-
     /// Every document against every subject, the most severe first, and what got through before what did not.
     pub(crate) fn by_severity(&self) -> Vec<MatrixCell<'_>> {
         let mut cells: Vec<MatrixCell<'_>> = self.cells().collect();

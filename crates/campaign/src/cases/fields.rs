@@ -4,7 +4,7 @@ use proofhouse_source::format::schema::SchemaMaker;
 use proofhouse_source::format::{
     FieldKind as Kind, FieldSpec, SchemaStyle, TypeSpec, reference as page,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::CaseKind;
 
@@ -90,13 +90,18 @@ pub(super) static MESSAGE: TypeSpec = TypeSpec {
         ),
         needed(
             "content",
-            Kind::Any,
+            Kind::Written("any value but null", some_value),
             "The content root that indicators look at.",
         ),
     ],
     extensions: false,
     exactly_one: None,
 };
+
+/// Nothing behind the key counts as absent.
+fn some_value() -> Value {
+    json!({"not": {"type": "null"}})
+}
 
 static PARTS: [&TypeSpec; 2] = [&CASE, &MESSAGE];
 

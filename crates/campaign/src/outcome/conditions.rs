@@ -337,6 +337,12 @@ fn protocol_spoken(report: &RunReport) -> RunCondition {
     let spoke = report.spoke.iter();
     let spoke = spoke.filter(|speech| speech.protocol == SpokenProtocol::Yes);
     let counts = spoke.map(|speech| (&speech.actor, speech.messages));
+    let counts: Vec<_> = counts.collect();
+    if let [(_, messages)] = counts.as_slice() {
+        // The name of the only actor says nothing.
+        return RunCondition::held(format!("{messages} messages of its protocol"));
+    }
+    let counts = counts.iter();
     let counts =
         counts.map(|(actor, messages)| format!("{actor}: {messages} messages of its protocol"));
     RunCondition::held(line(&counts.collect::<Vec<_>>().join("; ")))

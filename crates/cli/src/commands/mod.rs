@@ -41,6 +41,8 @@ mod man;
 mod model;
 mod new;
 mod open;
+#[cfg(test)]
+mod reference_tests;
 pub(crate) mod replay;
 mod run;
 mod scan;

@@ -4,7 +4,7 @@ use proofhouse_source::format::schema::SchemaMaker;
 use proofhouse_source::format::{
     Durations, FieldKind as Kind, FieldSpec, SchemaStyle, TypeSpec, reference as page,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{FIRST_USE, LABELS, ON_CHANGE, ON_ERROR, RULE_DECISIONS, RULE_SCOPES};
 
@@ -260,7 +260,21 @@ pub fn json_schema() -> Value {
         required_first: false,
         typed_choices: true,
     });
-    Value::Object(maker.document("policy", "Guard policy", &POLICY, PARTS))
+    let mut schema = maker.document("policy", "Guard policy", &POLICY, PARTS);
+    if let Some(rule) = schema
+        .get_mut("$defs")
+        .and_then(|defs| defs.get_mut(RULE.name))
+    {
+        // What a rule matches; and of a result, nobody is asked, and what is taken out has to be said.
+        rule["anyOf"] = json!([{"required": ["when"]}, {"required": ["pattern"]}]);
+        let decision = |word: &str| json!({"required": ["decision"], "properties": {"decision": {"const": word}}});
+        rule["if"] = json!({"required": ["on"], "properties": {"on": {"const": "result"}}});
+        rule["then"] = json!({"allOf": [
+            {"not": decision("ask")},
+            {"if": decision("redact"), "then": {"required": ["pattern"]}},
+        ]});
+    }
+    Value::Object(schema)
 }
 
 /// The keys as a page in Markdown.

@@ -4,7 +4,7 @@ use proofhouse_source::format::{FieldKind as Kind, TypeSpec};
 
 use super::model::MountScope;
 use crate::fields::{
-    CEL_MAP, CEL_TEXT, DURATION, NAMES, NUMBER, PARAMETERS, TEMPLATE, field, needed,
+    CEL_MAP, CEL_TEXT, DURATION, NAME, NAMES, NUMBER, PARAMETERS, TEMPLATE, field, needed,
 };
 use crate::schema::{capabilities, mount};
 
@@ -13,6 +13,12 @@ const CAPABILITIES: Kind = Kind::Written(
     "mapping of references to `\"*\"`, or [Capability](#capability)",
     capabilities,
 );
+
+/// Expressions by name; the message is the output itself.
+const EXPOSES: Kind = Kind::Map {
+    names: Some("^(?!message$)"),
+    values: &CEL_TEXT,
+};
 
 /// One word, or the list of those that are files.
 const MOUNT: Kind = Kind::Written(
@@ -43,10 +49,10 @@ pub(crate) static AGENT: TypeSpec = TypeSpec {
         ),
         field(
             "namespace",
-            Kind::Text,
+            NAME,
             "The namespace the agent belongs to; `default` when absent.",
         ),
-        needed("name", Kind::Text, "Its name, unique in the namespace."),
+        needed("name", NAME, "Its name, unique in the namespace."),
         field("description", Kind::Text, "What the agent is for."),
         field(
             "prompt",
@@ -83,7 +89,7 @@ pub(crate) static AGENT: TypeSpec = TypeSpec {
         ),
         field(
             "exposes",
-            CEL_MAP,
+            EXPOSES,
             "What an output holds beside the message.",
         ),
     ],

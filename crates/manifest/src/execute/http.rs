@@ -6,7 +6,7 @@ use serde_json_path::JsonPath;
 
 use super::{inherit_headers, take};
 use crate::decode::ManifestDecoder;
-use crate::fields::{BODY, JSON_PATH, TEMPLATE, TEMPLATE_MAP, alias, field};
+use crate::fields::{BODY, JSON_PATH, METHOD, TEMPLATE, TEMPLATE_MAP, alias, field};
 use crate::interpolate::{BodyTemplate, HeaderTemplate, Template, TemplateReference, UrlTemplate};
 use crate::names::ReferenceSite;
 
@@ -37,7 +37,7 @@ pub(crate) static HTTP: TypeSpec = TypeSpec {
 
 /// The keys of every HTTP request.
 pub(super) const HTTP_FIELDS: [FieldSpec; 5] = [
-    field("method", TEMPLATE, "GET, POST, PUT, PATCH or DELETE."),
+    field("method", METHOD, "GET, POST, PUT, PATCH or DELETE."),
     field(
         "url",
         TEMPLATE,

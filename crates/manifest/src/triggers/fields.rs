@@ -3,7 +3,13 @@
 use proofhouse_source::format::{FieldKind as Kind, TypeSpec};
 
 use crate::agent::fields::STEP;
-use crate::fields::{BODY, TEMPLATE, field, needed};
+use crate::fields::{NAME, TEMPLATE, field, needed};
+use crate::schema::inputs;
+
+/// A text that is not blank.
+const SHORT_TEXT: Kind = Kind::Matching(r"\S");
+/// What a task is given.
+const INPUTS: Kind = Kind::Written("mapping", inputs);
 
 pub(crate) static TRIGGER: TypeSpec = TypeSpec {
     name: "Trigger",
@@ -18,14 +24,14 @@ pub(crate) static TRIGGER: TypeSpec = TypeSpec {
         ),
         field(
             "namespace",
-            Kind::Text,
+            NAME,
             "The namespace it belongs to; `default` when absent.",
         ),
-        needed("name", Kind::Text, "Its name, unique in the namespace."),
-        needed("agent", Kind::Text, "The agent, in the same namespace."),
+        needed("name", NAME, "Its name, unique in the namespace."),
+        needed("agent", NAME, "The agent, in the same namespace."),
         needed(
             "owner",
-            Kind::Text,
+            SHORT_TEXT,
             "Whose identity and tokens the tasks have.",
         ),
         needed("source", Kind::Type(&SOURCE), "What it listens to."),
@@ -34,7 +40,7 @@ pub(crate) static TRIGGER: TypeSpec = TypeSpec {
             TEMPLATE,
             "What the task is told; {event.payload…} is filled in.",
         ),
-        field("inputs", BODY, "The rest of the task's input."),
+        field("inputs", INPUTS, "The rest of the task's input."),
         needed("enabled", Kind::Flag, "Whether it is active."),
     ],
 };
@@ -47,7 +53,7 @@ pub(super) static SOURCE: TypeSpec = TypeSpec {
     fields: &[
         needed(
             "type",
-            Kind::Text,
+            SHORT_TEXT,
             "The name in the address that events are posted to.",
         ),
         field(
@@ -71,11 +77,11 @@ pub(crate) static SCHEDULE: TypeSpec = TypeSpec {
         ),
         field(
             "namespace",
-            Kind::Text,
+            NAME,
             "The namespace it belongs to; `default` when absent.",
         ),
-        needed("name", Kind::Text, "Its name, unique in the namespace."),
-        needed("agent", Kind::Text, "The agent, in the same namespace."),
+        needed("name", NAME, "Its name, unique in the namespace."),
+        needed("agent", NAME, "The agent, in the same namespace."),
         needed(
             "cron",
             Kind::Text,
@@ -88,12 +94,12 @@ pub(crate) static SCHEDULE: TypeSpec = TypeSpec {
         ),
         needed(
             "owner",
-            Kind::Text,
+            SHORT_TEXT,
             "Whose identity and tokens the tasks have.",
         ),
         field(
             "inputs",
-            BODY,
+            INPUTS,
             "The input of each task; message is what it is told.",
         ),
         needed("enabled", Kind::Flag, "Whether it is active."),

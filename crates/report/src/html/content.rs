@@ -10,6 +10,9 @@ use proofhouse_campaign::result::RunEvidence;
 /// How much of one text is shown; around evidence, if there is any in it.
 const MOST_OF_TEXT: usize = 1_500;
 
+/// How much is shown of a text beside the evidence, in an excerpt.
+const MOST_ASIDE: usize = 120;
+
 /// How much stands before evidence in a text that is cut.
 const BEFORE_EVIDENCE: usize = 300;
 
@@ -21,8 +24,18 @@ const QUOTE: PreEscaped<&str> = PreEscaped("\"");
 
 /// A value as indented JSON. Evidence is in `mark` elements; true if any was marked.
 pub(super) fn content(content: &Value, evidence: &[&RunEvidence]) -> (Markup, bool) {
+    written(content, evidence, false)
+}
+
+/// The same, with everything folded that does not lead to the evidence: it is seen at once, however long the message is.
+pub(super) fn excerpt(content: &Value, evidence: &RunEvidence) -> Markup {
+    written(content, &[evidence], true).0
+}
+
+fn written(content: &Value, evidence: &[&RunEvidence], brief: bool) -> (Markup, bool) {
     let mut writer = ContentWriter {
         evidence,
+        brief,
         marked: false,
         out: String::new(),
     };
@@ -32,6 +45,8 @@ pub(super) fn content(content: &Value, evidence: &[&RunEvidence]) -> (Markup, bo
 
 struct ContentWriter<'a> {
     evidence: &'a [&'a RunEvidence],
+    /// Whether what does not lead to evidence is folded.
+    brief: bool,
     marked: bool,
     /// Markup.
     out: String,
@@ -93,7 +108,15 @@ impl ContentWriter<'_> {
                     let name = quoted(&cut(name, MOST_OF_TEXT));
                     self.push(&html! { span.key { (QUOTE) (name) (QUOTE) } ": " });
                 }
-                self.value(value, path, depth + 1);
+                match value {
+                    Value::Array(items) if !items.is_empty() && self.is_aside(path) => {
+                        self.push(&html! { em.cut { "[…]" } });
+                    }
+                    Value::Object(fields) if !fields.is_empty() && self.is_aside(path) => {
+                        self.push(&html! { em.cut { "{…}" } });
+                    }
+                    value => self.value(value, path, depth + 1),
+                }
             } else {
                 left_out += 1;
             }
@@ -122,14 +145,29 @@ impl ContentWriter<'_> {
 
     /// Whether there is room for what stands at a path: for evidence there always is.
     fn has_room(&self, path: &str) -> bool {
-        self.out.len() < MOST_OF_MESSAGE
-            || self.evidence.iter().any(|evidence| {
-                let rest = evidence
-                    .path
-                    .as_deref()
-                    .and_then(|whole| whole.strip_prefix(path));
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-            })
+        self.out.len() < MOST_OF_MESSAGE || self.leads_to_evidence(path)
+    }
+
+    /// Whether evidence stands at a path or below it.
+    fn leads_to_evidence(&self, path: &str) -> bool {
+        self.evidence.iter().any(|evidence| {
+            let rest = evidence
+                .path
+                .as_deref()
+                .and_then(|whole| whole.strip_prefix(path));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })
+    }
+
+    /// Whether what stands at a path is folded: it is neither evidence nor around it nor in it.
+    fn is_aside(&self, path: &str) -> bool {
+        let mut places = self
+            .evidence
+            .iter()
+            .map(|one| one.path.as_deref().unwrap_or(""));
+        self.brief
+            && !self.leads_to_evidence(path)
+            && !places.any(|place| place.is_empty() || path.starts_with(place))
     }
 
     fn line(&mut self, depth: usize) {
@@ -156,9 +194,14 @@ impl ContentWriter<'_> {
             None if is_evidence => 0..text.len(),
             None => 0..0,
         };
+        let most = if marked.is_empty() && self.is_aside(path) {
+            MOST_ASIDE
+        } else {
+            MOST_OF_TEXT
+        };
         let from = back(text, marked.start, BEFORE_EVIDENCE);
-        let from = if text.len() <= MOST_OF_TEXT { 0 } else { from };
-        let to = forth(text, from, MOST_OF_TEXT);
+        let from = if text.len() <= most { 0 } else { from };
+        let to = forth(text, from, most);
         let marked = marked.start.min(to)..marked.end.min(to);
         let before = quoted(&text[from..marked.start.max(from)]);
         let evidence = quoted(&text[marked.clone()]);
@@ -255,6 +298,35 @@ mod tests {
         assert!(out.contains("characters cut"));
         assert!(out.contains("more left out"));
         assert!(out.len() < 2 * MOST_OF_MESSAGE, "{}", out.len());
+    }
+
+    #[test]
+    fn an_excerpt_folds_what_does_not_lead_to_the_evidence() {
+        let content = json!({
+            "messages": [{"content": "a question"}],
+            "context": [{"note": "short", "value": "x NEEDLE y"}, {"other": {"deep": 1}}],
+            "state": {},
+            "text": "é".repeat(300),
+        });
+        let evidence = evidence(Some("context[0].value"), Some("NEEDLE"));
+        let PreEscaped(out) = excerpt(&content, &evidence);
+        assert!(out.contains("<mark>NEEDLE</mark>"), "{out}");
+        assert!(
+            out.contains("short") && !out.contains("a question"),
+            "{out}"
+        );
+        assert!(
+            !out.contains("deep") && out.contains("characters cut"),
+            "{out}"
+        );
+        assert_eq!(out.matches("[…]").count(), 1, "{out}");
+        assert_eq!(out.matches("{…}").count(), 1, "{out}");
+        // Inside of evidence, and where nobody knows the place of it, nothing is folded.
+        for path in [Some("context"), Some(""), None] {
+            let evidence = super::tests::evidence(path, Some("NEEDLE"));
+            let PreEscaped(out) = excerpt(&content, &evidence);
+            assert!(out.contains("deep") && out.contains("NEEDLE"), "{out}");
+        }
     }
 
     #[test]

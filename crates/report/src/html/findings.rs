@@ -9,10 +9,10 @@ use proofhouse_campaign::result::{RunEvidence, RunRecord};
 use proofhouse_detect::TraceMessage;
 use serde_json::Value;
 
-use super::content::content;
+use super::content::excerpt;
 use super::elements::{anchor, message_anchor, severity_chip, severity_class, tool_of};
 use super::untrusted::{code, name, text};
-use crate::text::{full_stop, hidden_text, plural, words};
+use crate::text::{full_stop, hidden_text, words};
 use crate::view::{Finding, MatrixCell, ReportView};
 
 /// How many findings are shown in full; the matrix has all of them.
@@ -31,7 +31,7 @@ pub(super) fn roll_up(view: &ReportView<'_>) -> Markup {
             @for (level, some, all) in view.severities() {
                 li class={ (severity_class(Some(&level))) @if some == 0 { " none" } } {
                     b { (some) } " " (level) br;
-                    small { "of " (plural(all, view.counted_word())) }
+                    small { "of " (all) " tested" }
                 }
             }
         } "\n"
@@ -127,7 +127,7 @@ fn side_by_side(view: &ReportView<'_>, cell: &MatrixCell<'_>, finding: &Finding<
                         a href={ "#" (link(message.sequence)) } { "Message " (message.sequence) } ": "
                         (operation(messages, message))
                     }
-                    pre tabindex="0" { (content(&without_meta(&message.content, &part), &[&part]).0) }
+                    pre tabindex="0" { (excerpt(&without_meta(&message.content, &part), &part)) }
                     @if let Some(hidden) = part.text.as_deref().and_then(hidden_text) {
                         p.note { "Hidden text, decoded: " (text(&hidden)) }
                     }
@@ -140,7 +140,7 @@ fn side_by_side(view: &ReportView<'_>, cell: &MatrixCell<'_>, finding: &Finding<
                     @if let Some(message) = shows { ": " (operation(messages, message)) }
                 }
                 @match shows {
-                    Some(message) => { pre tabindex="0" { (content(&without_meta(&message.content, evidence), &[evidence]).0) } }
+                    Some(message) => { pre tabindex="0" { (excerpt(&without_meta(&message.content, evidence), evidence)) } }
                     None => { p { mark { (text(evidence.text.as_deref().unwrap_or("The recording has no such message."))) } } }
                 }
             } "\n"

@@ -70,16 +70,21 @@ pub(super) fn render(view: &ReportView<'_>) -> String {
 
 fn header(view: &ReportView<'_>) -> Markup {
     let overall = &view.summary.overall;
-    let mut verdict = match (overall.documents_exploited, overall.documents_counted) {
-        (0, 0) => "No attack gave a conclusive result.".to_owned(),
-        (0, all) => format!("None of {} {}.", view.counted(all), view.got_through()),
-        (some, all) => format!("{some} of {} {}.", view.counted(all), view.got_through()),
+    let is_several = view.result.subjects.len() > 1;
+    let verdict = match (overall.documents_exploited, overall.documents_counted) {
+        (0, 0) => "No attack gave a conclusive result".to_owned(),
+        (0, 1) => "The attack did not get through".to_owned(),
+        (0, all) if !is_several => format!("None of {all} attacks got through"),
+        (0, _) => "No attack got through".to_owned(),
+        (1, 1) => "The attack got through".to_owned(),
+        (some, all) if !is_several => format!("{some} of {all} attacks got through"),
+        (1, _) => "1 attack got through".to_owned(),
+        (some, _) => format!("{some} attacks got through"),
     };
-    if overall.documents_counted > 0 && overall.documents_unproved > 0 {
-        let word = format!("more {}", view.counted_word());
-        let more = plural(overall.documents_unproved, &word);
-        verdict.push_str(&format!(" Inconclusive: {more}."));
-    }
+    let unproved = match overall.documents_unproved {
+        1 => "1 attack proved nothing, because its runs are inconclusive.".to_owned(),
+        many => format!("{many} attacks proved nothing, because their runs are inconclusive."),
+    };
     let simulations = view.simulations();
     let regressions = view
         .input
@@ -87,10 +92,13 @@ fn header(view: &ReportView<'_>) -> Markup {
         .map_or(0, |comparison| comparison.regressions());
     html! {
         header { "\n"
-            h1 { "Proofhouse report" } "\n"
-            p.lead { (verdict) } "\n"
+            p.eyebrow { "Proofhouse report" } "\n"
+            h1 { (verdict) } "\n"
+            @if is_several { (by_agent(view)) }
+            @if overall.documents_unproved > 0 { p.lead { (unproved) } "\n" }
             (findings::roll_up(view))
             (facts(&facts_of_campaign(view)))
+            p.note { (when(view)) } "\n"
             @if !view.result.complete {
                 p.notice { strong { "Incomplete." } " Not every planned run was made." } "\n"
             }
@@ -134,15 +142,38 @@ fn facts_of_campaign(view: &ReportView<'_>) -> Vec<(&'static str, Markup)> {
     if result.spared > 0 {
         facts.push(("Runs skipped", html! { (result.spared) }));
     }
-    facts.push(("Random seed", html! { (result.seed) }));
-    facts.push(("Started", text(&clock_time(&result.started_at))));
+    facts
+}
+
+/// When the campaign ran, and what it takes to run it again.
+fn when(view: &ReportView<'_>) -> Markup {
+    let result = view.result;
     let took = result.finished_at.as_deref();
     let took = took.and_then(|end| time_between(&result.started_at, end));
-    facts.push((
-        "Took",
-        html! { (took.unwrap_or_else(|| "not finished".to_owned())) },
-    ));
-    facts
+    html! {
+        "Started " (text(&clock_time(&result.started_at))) " · "
+        @match took {
+            Some(took) => { "took " (took) }
+            None => { "not finished" }
+        }
+        " · random seed " (result.seed)
+    }
+}
+
+/// What got through against each of several agents, as far as they fit below a headline.
+fn by_agent(view: &ReportView<'_>) -> Markup {
+    const MOST: usize = 8;
+    let agents = view.result.subjects.iter().zip(&view.summary.subjects);
+    let more = view.result.subjects.len().saturating_sub(MOST);
+    html! {
+        p.lead {
+            @for (number, (subject, group)) in agents.take(MOST).enumerate() {
+                @if number > 0 { " · " }
+                (name(&subject.name)) ": " b { (group.documents_exploited) } " of " (group.documents_counted)
+            }
+            @if more > 0 { " · " (more) " more" }
+        } "\n"
+    }
 }
 
 fn navigation(view: &ReportView<'_>) -> Markup {

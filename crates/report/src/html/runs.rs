@@ -222,7 +222,7 @@ fn details(
                 }
             } "\n"
             (facts(&facts_of_run(run)))
-            (indicators(run))
+            (indicators(cell, run))
             @match messages {
                 RunMessages::Recorded(messages) => { (diagram(cell, run, position, messages)) }
                 RunMessages::Missing => { p.note { "No messages were recorded." } "\n" }
@@ -282,7 +282,7 @@ fn facts_of_run(run: &RunRecord) -> Vec<(&'static str, Markup)> {
 /// What had to hold before the run could be called resisted, and why it did or did not.
 fn conditions(run: &RunRecord) -> Markup {
     html! {
-        ul.indicators {
+        ul.conditions {
             @for (name, condition) in run.conditions.each() {
                 li {
                     @if condition.held { "✓ " } @else { "✗ " }
@@ -294,7 +294,13 @@ fn conditions(run: &RunRecord) -> Markup {
     }
 }
 
-fn indicators(run: &RunRecord) -> Markup {
+fn indicators(cell: &MatrixCell<'_>, run: &RunRecord) -> Markup {
+    let meaning = |id: &str| {
+        let mut declared = cell.document.indicators.iter();
+        declared
+            .find(|declared| declared.id == id)
+            .and_then(|declared| declared.description.as_deref())
+    };
     if run.indicators.is_empty() {
         return html! {};
     }
@@ -303,6 +309,7 @@ fn indicators(run: &RunRecord) -> Markup {
             @for indicator in &run.indicators {
                 li {
                     (code(&indicator.id)) " " (name(&words(&indicator.result)))
+                    @if let Some(meaning) = meaning(&indicator.id) { ": " (text(meaning)) }
                     @for evidence in indicator.evidence.iter().take(MOST_EVIDENCE) { br; (quote(evidence)) }
                 }
             }

@@ -233,7 +233,10 @@ fn every_flag_shown_exists() {
 fn check_flags(page: &str, command: &str, unknown: &mut String) {
     // What is in quotes is a value, such as the command of an agent.
     let outside: String = command.split(['\'', '"']).step_by(2).collect();
-    let Some(position) = outside.find("proofhouse ") else {
+    // The word by itself, not the end of an address.
+    let is_word = |place: &usize| *place == 0 || outside[..*place].ends_with(' ');
+    let places = outside.match_indices("proofhouse ").map(|(place, _)| place);
+    let Some(position) = places.filter(|place| is_word(place)).min() else {
         return;
     };
     let before = outside[..position].trim_end();

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-use proofhouse_test_support::workspace;
+use proofhouse_test_support::{peers, workspace};
 
 use crate::support::run;
 use pages::{BookPage, root};
@@ -73,6 +73,69 @@ fn the_summary_lists_every_page_once() {
     );
 }
 
+/// The lines of a summary that mdBook would refuse or read as something else: it knows a title, titles of parts, chapters before
+/// and after the numbered ones, and numbered ones, which are lists of links.
+fn misread_by_mdbook(summary: &str) -> Vec<String> {
+    let mut misread = Vec::new();
+    let (mut is_after, mut depth) = (false, None);
+    let mut lines = summary.lines().filter(|line| !line.trim().is_empty());
+    if lines.next() != Some("# Summary") {
+        misread.push("the title".to_owned());
+    }
+    let mut has_chapters = false;
+    for line in lines {
+        let item = line.trim_start();
+        let (step, rest) = (line.len() - item.len(), item.strip_prefix("- "));
+        let link = rest.unwrap_or(item);
+        let is_link = link.starts_with('[')
+            && link.ends_with(".md)")
+            && link.matches("](").count() == 1
+            && !link.contains('\t');
+        let fits = if line.starts_with("# ") {
+            depth = None;
+            !is_after
+        } else if rest.is_some() {
+            let deeper = depth.map_or(0, |depth| depth + 2);
+            depth = Some(step);
+            has_chapters = true;
+            is_link && !is_after && step % 2 == 0 && step <= deeper
+        } else {
+            is_after = has_chapters;
+            is_link && step == 0
+        };
+        if !fits {
+            misread.push(line.to_owned());
+        }
+    }
+    misread
+}
+
+#[test]
+fn mdbook_can_read_the_summary() {
+    let summary = BookPage::read("docs/SUMMARY.md");
+    let misread = misread_by_mdbook(&summary.text);
+    assert!(misread.is_empty(), "docs/SUMMARY.md: {misread:#?}");
+    for (wrong, lines) in [
+        ("- [One](one.md)\n", 1),
+        ("# Summary\n\n- One\n", 1),
+        ("# Summary\n\n- [One](one.md)\n    - [Two](two.md)\n", 1),
+        ("# Summary\n\n# Part\n\n  - [Two](two.md)\n", 1),
+        (
+            "# Summary\n\n- [One](one.md)\n\n[End](end.md)\n\n- [Two](two.md)\n",
+            1,
+        ),
+        (
+            "# Summary\n\n- [One](one.md)\n\n[End](end.md)\n\n# Part\n",
+            1,
+        ),
+        ("# Summary\n\nSome words.\n", 1),
+    ] {
+        assert_eq!(misread_by_mdbook(wrong).len(), lines, "{wrong}");
+    }
+    let book = BookPage::read("docs/book.toml").text;
+    assert!(book.contains("src = \".\"") && book.contains("create-missing = false"));
+}
+
 /// Who copies a program from a page can run it.
 #[test]
 fn programs_on_pages_define_the_names_they_use() {
@@ -102,6 +165,92 @@ fn programs_on_pages_define_the_names_they_use() {
     let told = undefined(vec![page]);
     assert!(told.contains(":1: this program uses LOST,"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
+    let page = directory.path().join("broken.md");
+    fs::write(&page, "```python\ndef go(:\n```\n").unwrap_or_else(|error| panic!("{error}"));
+    let told = undefined(vec![page]);
+    assert!(told.contains(":1: this program cannot be parsed"), "{told}");
+}
+
+/// The same for TypeScript and JavaScript, where a Node.js can parse both.
+#[test]
+fn scripts_on_pages_can_be_parsed() {
+    let test = "the scripts on pages";
+    let Some(peers) = peers::installed(test, "node") else {
+        return;
+    };
+    let broken = |pages: Vec<PathBuf>| {
+        let checked = Command::new(peers::node(&peers))
+            .args(["--disable-warning=ExperimentalWarning"])
+            .arg(root().join("crates/cli/tests/it/book/script_syntax.mjs"))
+            .args(pages)
+            .output()
+            .unwrap_or_else(|error| panic!("node: {error}"));
+        let complaint = String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.stderr.is_empty(), "{complaint}");
+        String::from_utf8_lossy(&checked.stdout).into_owned()
+    };
+    let pages = everything();
+    let told = broken(pages.iter().map(|page| root().join(&page.path)).collect());
+    if told.starts_with("TOO OLD") {
+        workspace::skipped(
+            test,
+            "Node.js is older than 22.13; run scripts/peers DIRECTORY node",
+        );
+        return;
+    }
+    assert!(told.is_empty(), "{told}");
+    let directory = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+    let page = directory.path().join("page.md");
+    let text = "```ts\nconst one: string = 1;\n```\n\n```js\nconst two = 1 2;\n```\n";
+    fs::write(&page, text).unwrap_or_else(|error| panic!("{error}"));
+    let told = broken(vec![page]);
+    assert!(told.contains(":5: this program cannot be parsed"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+/// A page on a framework has whole programs, and they do what the page on agents asks of an agent.
+#[test]
+fn programs_of_frameworks_read_the_servers_and_the_task() {
+    let guide = BookPage::read("docs/how-to/your-agent.md");
+    let row = guide.text.lines();
+    let row = row
+        .filter(|line| line.starts_with("| is built with a framework |"))
+        .collect::<String>();
+    let frameworks: Vec<&str> = row
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .collect();
+    assert!(frameworks.len() >= 10, "{frameworks:?}");
+    for page in frameworks {
+        let page = BookPage::read(&format!("docs/how-to/{page}"));
+        let programs = page.blocks().into_iter().filter(|block| {
+            let is_import =
+                |line: &String| line.starts_with("import ") || line.starts_with("from ");
+            matches!(block.language.as_str(), "python" | "ts" | "js")
+                && block.lines.iter().any(is_import)
+        });
+        let mut count = 0;
+        for program in programs {
+            count += 1;
+            let text = program.lines.join("\n");
+            let task = if program.language == "python" {
+                "sys.argv[1]"
+            } else {
+                "process.argv[2]"
+            };
+            for needed in ["PROOFHOUSE_MCP_URLS", ".split(\",\")", task] {
+                assert!(text.contains(needed), "{}: no {needed}", page.path);
+            }
+        }
+        assert!(count > 0, "{} has no program", page.path);
+        let trial = format!("{:?}", page.path.trim_start_matches("docs/how-to/"));
+        assert!(
+            BookPage::read("tests/init/trial.py").text.contains(&trial),
+            "{}: scripts/init-trial does not run its program",
+            page.path
+        );
+    }
 }
 
 #[test]

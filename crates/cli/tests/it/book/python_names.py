@@ -1,10 +1,11 @@
-"""Names that Python on a page uses and never defines: whoever copies it gets a NameError.
+"""Python on a page that cannot be parsed, and names that it uses and never defines: whoever copies it gets an error.
 
   python_names.py PAGE…
 
 A block with an import is read as a program; others are parts of one. Names that begin with `my_` stand for the reader's own.
 """
 
+import ast
 import builtins
 import re
 import symtable
@@ -35,9 +36,15 @@ def main(pages):
         for found in BLOCK.finditer(text):
             indent, program = found.groups()
             program = re.sub(f"^{indent}", "", program, flags=re.M)
+            line = text.count("\n", 0, found.start()) + 1
+            try:
+                ast.parse(program)
+            except SyntaxError as error:
+                wrong += 1
+                print(f"{page}:{line}: this program cannot be parsed: {error.msg} in line {error.lineno}")
+                continue
             if not re.search(r"^(import|from) ", program, re.M):
                 continue
-            line = text.count("\n", 0, found.start()) + 1
             for name in undefined(program):
                 wrong += 1
                 print(f"{page}:{line}: this program uses {name}, which it does not define")
