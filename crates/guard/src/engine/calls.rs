@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::agents::redacted_message;
 use super::answers::refusal;
-use super::asks::HeldAsk;
+use super::asks::{HeldAsk, HeldCall};
 use super::open_calls::PendingCall;
 use super::{GuardProtocol, GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision};
@@ -99,14 +99,15 @@ impl GuardSession {
                     Err(OneMessage::Answer(refusal(&call, reason)))
                 }
             },
-            GuardDecision::Ask => Err(OneMessage::Hold(Box::new(HeldAsk {
+            GuardDecision::Ask => Err(OneMessage::Hold(Box::new(HeldAsk::Call(HeldCall {
                 rule: rule.map(|rule| rule.id.clone()).unwrap_or_default(),
                 message: outcome.message,
                 arguments,
                 taint,
                 line: String::new(),
+                comes_again: false,
                 call,
-            }))),
+            })))),
             GuardDecision::Block => {
                 self.history.refused();
                 Err(OneMessage::Answer(refusal(&call, &outcome.message)))
@@ -131,7 +132,11 @@ impl GuardSession {
         // Clients call what they saw in an earlier session, too.
         let is_unapproved = match &self.pinned_tools {
             _ if self.setup.lock.is_none() => false,
-            Some(pinned) => pins.on_change == GuardDecision::Block && !pinned.contains(tool),
+            Some(pinned) => {
+                pins.on_change != GuardDecision::Log
+                    && !pinned.contains(tool)
+                    && !self.pin_answers.has_allowed(PinKind::Tool.noun(), tool)
+            }
             None => !pins.records_first_use,
         };
         let is_withheld = withheld.is_some_and(|withheld| withheld.contains(tool));

@@ -14,6 +14,7 @@ mod json;
 mod listings;
 mod mentions;
 mod open_calls;
+mod pin_asks;
 mod results;
 mod shared;
 mod tasks;
@@ -50,6 +51,7 @@ use history::GuardHistory;
 use listings::ExpectedPages;
 use mentions::ToolMentions;
 use open_calls::{OpenCalls, PendingCall};
+use pin_asks::PinAnswers;
 use tasks::TaskOrigins;
 
 /// What a session is about.
@@ -220,6 +222,8 @@ pub struct GuardSession {
     called_early: BTreeSet<String>,
     /// Why the lock could not be used, until it can be used again.
     lock_failure: Option<String>,
+    /// What people said about definitions that are not approved.
+    pin_answers: PinAnswers,
     /// Tools whose definitions are followed.
     described: BTreeSet<String>,
     /// What tools say of themselves, for rules.
@@ -284,6 +288,7 @@ impl GuardSession {
             compared: BTreeSet::new(),
             called_early: BTreeSet::new(),
             lock_failure: None,
+            pin_answers: PinAnswers::default(),
             annotations: HashMap::new(),
             tasks: TaskOrigins::default(),
             mentions: ToolMentions::default(),
@@ -461,7 +466,8 @@ impl GuardSession {
     pub fn server_ended(&mut self, why: &str) -> Vec<GuardAction> {
         let open = self.open.take_all();
         let held = std::mem::take(&mut self.asks).into_values();
-        let waiting: Vec<PendingCall> = open.into_iter().chain(held.map(|ask| ask.call)).collect();
+        let held = held.filter_map(HeldAsk::into_waiting);
+        let waiting: Vec<PendingCall> = open.into_iter().chain(held).collect();
         if !waiting.is_empty() {
             let message = format!("{why}; {} waited for an answer", waiting.len());
             self.tell(self.finding(FindingCode::ServerEnded, GuardDecision::Log, message));
@@ -507,7 +513,7 @@ impl GuardSession {
                 }
                 OneMessage::Hold(ask) => {
                     // A batch is answered as one, so none of it can wait for a person.
-                    answers.extend(self.deny(*ask, "a call in a batch cannot be asked about"));
+                    answers.extend(self.deny(*ask, "what is in a batch cannot be asked about"));
                 }
                 OneMessage::Actions(actions) => answers.extend(actions),
                 OneMessage::Drop => {}
@@ -634,8 +640,9 @@ impl GuardSession {
     fn cancelled(&mut self, id: &Value) {
         self.open.detach_one(self.exchange, id);
         let key = open_calls::key(id);
+        let is_waited_for = |call: &PendingCall| open_calls::key(&call.id) == key;
         self.asks
-            .retain(|_, ask| open_calls::key(&ask.call.id) != key);
+            .retain(|_, ask| !ask.waiting().is_some_and(is_waited_for));
     }
 
     fn client_request(
@@ -650,9 +657,7 @@ impl GuardSession {
         let enforced = self.saw_of_client(&method, Direction::Request, content);
         let is_modern = era_of(&method, &params, None) == McpEra::Modern;
         if method == McpMethod::Initialize.as_str() {
-            self.can_ask = params
-                .pointer("/capabilities/elicitation")
-                .is_some_and(Value::is_object);
+            self.can_ask = asks::can_ask(params.get("capabilities"));
         }
         let arguments = params.get("arguments").cloned().unwrap_or_default();
         let call = PendingCall {
@@ -673,6 +678,9 @@ impl GuardSession {
         if let Some(indicator) = enforced {
             let message = format!("the indicator {indicator} matches this message");
             return OneMessage::Answer(answers::refusal(&call, &message));
+        }
+        if let Some(number) = asks::number_of_round(&call.params) {
+            return self.came_again(number, call, value);
         }
         let one = if call.method == McpMethod::ToolsCall.as_str() {
             self.judge_call(call, value)
@@ -743,6 +751,13 @@ impl GuardSession {
         };
         self.saw(&call.method, Some(Direction::Response), content);
         match outcome {
+            Ok(result) if asks::is_forged(&result) => {
+                // What the person says to it would count as said to us.
+                let message = "the server used a name of the guard's own";
+                let finding = self.finding(FindingCode::Unasked, GuardDecision::Block, message);
+                self.tell(finding.about(call.item()));
+                OneMessage::Answer(answers::refusal(&call, message))
+            }
             Ok(result) => self.judge_result(&call, result, value),
             Err(error) => self.judge_error(&call, error, value),
         }

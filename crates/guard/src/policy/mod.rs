@@ -26,7 +26,7 @@ pub const LIMITS: ReadLimits = ReadLimits {
 };
 
 const FIRST_USE: &[&str] = &["record", "block"];
-const ON_CHANGE: &[&str] = &["block", "log"];
+const ON_CHANGE: &[&str] = &["block", "ask", "log"];
 const ON_ERROR: &[&str] = &["block", "allow"];
 const RULE_SCOPES: &[&str] = &["call", "result"];
 const LABELS: &[&str] = &["untrusted", "secret", "trusted"];
@@ -123,6 +123,20 @@ pub struct PinPolicy {
     pub on_lookalike: GuardDecision,
     /// Names that another server has.
     pub on_shadow: GuardDecision,
+}
+
+impl PinPolicy {
+    /// Whether it asks about anything.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        let all = [
+            self.on_change,
+            self.on_hidden,
+            self.on_lookalike,
+            self.on_shadow,
+        ];
+        all.contains(&GuardDecision::Ask)
+    }
 }
 
 impl Default for PinPolicy {

@@ -404,6 +404,7 @@ mod tests {
                 "GP-009 4:6",
             ),
             ("policy: 1\nasks: {timeout: 0s}\n", "GP-005 2:17"),
+            ("policy: 1\npins: {on_change: aks}\n", "GP-005 2:19"),
             ("policy: 1\ntaint: {budget: 3}\n", "GP-005 2:17"),
         ] {
             let (_, findings) = read(text);

@@ -27,7 +27,7 @@ use crate::engine::{
     TextPassage,
 };
 use crate::pins::{CardKind, LockFileError};
-use crate::share::SessionGroup;
+use crate::share::{SessionGroup, SessionShare};
 
 /// The header of a redirect that says where to.
 const LOCATION: &str = "location";
@@ -94,6 +94,8 @@ struct HttpProxy {
     agent: Option<Arc<AgentPlaces>>,
     /// The sessions that know what those of this guard learn.
     group: Option<SessionGroup>,
+    /// The guards of other servers that do.
+    share: Option<SessionShare>,
 }
 
 /// Sessions by their id, and when each was begun. Stateless clients share the one without an id.
@@ -220,7 +222,17 @@ impl HttpGuard {
             sign_in,
             agent,
             group,
+            share: None,
         })))
+    }
+
+    /// The same together with the guards of other servers, with which the group of this one shares a session.
+    pub(crate) fn with_partners(self, share: Option<SessionShare>) -> Self {
+        // Nobody else has it yet.
+        Self(match Arc::try_unwrap(self.0) {
+            Ok(proxy) => Arc::new(HttpProxy { share, ..proxy }),
+            Err(shared) => shared,
+        })
     }
 
     /// Where clients reach the server through the guard.
@@ -232,6 +244,14 @@ impl HttpGuard {
 
 impl Handler for HttpGuard {
     async fn handle(&self, request: Request) -> Reply {
+        let reply = self.reply(request).await;
+        self.0.tell_partners().await;
+        reply
+    }
+}
+
+impl HttpGuard {
+    async fn reply(&self, request: Request) -> Reply {
         let proxy = Arc::clone(&self.0);
         if !origin::is_allowed(&request.headers, proxy.address) {
             return refused(
@@ -287,6 +307,13 @@ impl HttpProxy {
         url.to_string()
     }
 
+    /// Partners know what was learned before anybody here acts on it.
+    async fn tell_partners(&self) {
+        if let Some(share) = &self.share {
+            share.tell().await;
+        }
+    }
+
     async fn exchange(self: Arc<Self>, request: Request) -> Reply {
         let session = match self.session_of(&request) {
             Ok(session) => session,
@@ -329,6 +356,7 @@ impl HttpProxy {
             Bytes::new()
         };
         let target = self.target(&request);
+        self.tell_partners().await;
         let sent = self
             .client
             .send(request.method.clone(), &target, headers, body);
@@ -409,28 +437,11 @@ impl HttpProxy {
         body: Bytes,
         headers: &mut HeaderMap,
     ) -> Result<Bytes, Box<Reply>> {
-        let mut actions = match exchange.judge(MessageFrom::Client, &body) {
+        let actions = match exchange.judge(MessageFrom::Client, &body) {
             Passage::Pass => return Ok(body),
             Passage::Instead(actions) => actions,
         };
-        let mut is_asked = false;
-        if let Some((number, text)) = actions.iter().find_map(|action| match action {
-            GuardAction::Question { number, text } => Some((*number, text.clone())),
-            _ => None,
-        }) {
-            let time = exchange.with(|session| session.ask_timeout());
-            // A client that hangs up takes this request with it, wherever it waits.
-            let _open = OpenAsk { exchange, number };
-            let allowed = match &self.asker {
-                Some(asker) => asker.ask(&text, time).await,
-                None => Some(false),
-            };
-            actions = exchange.with(|session| match allowed {
-                Some(allowed) => session.answer(number, allowed),
-                None => session.expire(number),
-            });
-            is_asked = true;
-        }
+        let (actions, is_asked) = self.asked(exchange, actions).await;
         let (mut to_server, mut to_client): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         for action in actions {
             match action {
@@ -468,6 +479,33 @@ impl HttpProxy {
             (None, Some(text)) => Err(Box::new(Reply::json(StatusCode::OK, text))),
             (None, None) => Err(Box::new(Reply::empty(StatusCode::ACCEPTED))),
         }
+    }
+
+    /// Asks the person about what is held, if anything is: what follows from the answer takes its place.
+    async fn asked(
+        &self,
+        exchange: &HttpExchange,
+        actions: Vec<GuardAction>,
+    ) -> (Vec<GuardAction>, bool) {
+        let question = actions.iter().find_map(|action| match action {
+            GuardAction::Question { number, text } => Some((*number, text.clone())),
+            _ => None,
+        });
+        let Some((number, text)) = question else {
+            return (actions, false);
+        };
+        let time = exchange.with(|session| session.ask_timeout());
+        // A client that hangs up takes this request with it, wherever it waits.
+        let _open = OpenAsk { exchange, number };
+        let allowed = match &self.asker {
+            Some(asker) => asker.ask(&text, time).await,
+            None => Some(false),
+        };
+        let actions = exchange.with(|session| match allowed {
+            Some(allowed) => session.answer(number, allowed),
+            None => session.expire(number),
+        });
+        (actions, true)
     }
 
     /// Leads a redirect through the guard; a client would follow it straight to the server, past the guard. `is_served` says
@@ -576,10 +614,13 @@ impl HttpProxy {
         }
         let judged = match exchange.judge(MessageFrom::Server, &body) {
             Passage::Pass => body,
-            Passage::Instead(actions) => match one_body(&to_client(actions)) {
-                Some(text) => text.into(),
-                None => return unanswerable(&exchange, "the answer did not pass"),
-            },
+            Passage::Instead(actions) => {
+                let (actions, _) = self.asked(&exchange, actions).await;
+                match one_body(&to_client(actions)) {
+                    Some(text) => text.into(),
+                    None => return unanswerable(&exchange, "the answer did not pass"),
+                }
+            }
         };
         exchange.with(|session| session.exchange_ended(exchange.number));
         reply.with_body(ReplyBody::Whole(judged))
@@ -615,7 +656,13 @@ impl HttpProxy {
                 let sent = match events.next() {
                     Ok(Some(raw)) => {
                         has_ids |= raw.event.as_ref().is_some_and(|event| event.id.is_some());
-                        match judged_event(&exchange, raw) {
+                        let judged = tokio::select! {
+                            judged = self.judged_event(&exchange, raw) => judged,
+                            // It takes a question that nobody answered yet with it.
+                            () = writer.closed() => break,
+                        };
+                        self.tell_partners().await;
+                        match judged {
                             Some(bytes) => writer.write(bytes).await,
                             None => continue,
                         }
@@ -640,6 +687,36 @@ impl HttpProxy {
             }
         }
         exchange.with(|session| session.exchange_ended(exchange.number));
+    }
+
+    /// The bytes that are sent for an event, if any are.
+    async fn judged_event(&self, exchange: &HttpExchange, raw: RawEvent) -> Option<Bytes> {
+        let RawEvent { bytes, event } = raw.unequivocal()?;
+        let Some(event) = event.filter(|event| !event.data.is_empty()) else {
+            return Some(bytes.into());
+        };
+        if event.event.as_deref().is_some_and(|name| name != "message") {
+            exchange
+                .with(|session| session.refused("an event that is no message of MCP did not pass"));
+            return None;
+        }
+        match exchange.judge(MessageFrom::Server, event.data.as_bytes()) {
+            Passage::Pass => Some(bytes.into()),
+            Passage::Instead(actions) => {
+                let (actions, _) = self.asked(exchange, actions).await;
+                let texts = to_client(actions).into_iter();
+                let events = texts.map(|data| {
+                    SseEvent {
+                        data,
+                        ..event.clone()
+                    }
+                    .encode()
+                });
+                Some(events.collect::<String>())
+                    .filter(|text| !text.is_empty())
+                    .map(Bytes::from)
+            }
+        }
     }
 
     /// Tells the client that a stream has no more answers. Returns whether it was told.
@@ -683,12 +760,19 @@ impl HttpProxy {
                 }
                 let body = response.bytes().await.unwrap_or_default();
                 if let Ok(card) = serde_json::from_slice(&body) {
+                    self.ask_about_card(exchange, &card).await;
                     exchange.with(|session| session.first_card(&card));
                     return;
                 }
             }
         }
         exchange.with(GuardSession::no_card);
+    }
+
+    /// Asks about a card that nobody approved, if the policy says so.
+    async fn ask_about_card(&self, exchange: &HttpExchange, card: &Value) {
+        let asked = exchange.with(|session| session.ask_about_public_card(card));
+        self.asked(exchange, asked).await;
     }
 
     /// The card of an agent: compared with the lock, and passed on with addresses of the guard.
@@ -720,13 +804,13 @@ impl HttpProxy {
         for name in ["etag", "content-digest", "digest", "repr-digest"] {
             reply.headers.remove(name);
         }
-        match self.judged_card(&request, agent, &body) {
+        match self.judged_card(&request, agent, &body).await {
             Ok(card) => reply.with_body(ReplyBody::Whole(card.to_string().into())),
             Err(refusal) => refused(StatusCode::BAD_GATEWAY, &refusal.to_string()),
         }
     }
 
-    fn judged_card(
+    async fn judged_card(
         &self,
         request: &Request,
         agent: &AgentPlaces,
@@ -738,6 +822,7 @@ impl HttpProxy {
             session: self.session_of(request)?,
             group: self.group.clone(),
         };
+        self.ask_about_card(&exchange, &card).await;
         let judged = exchange.with(|session| session.judge_card(CardKind::Public, &card));
         if let Some(reason) = judged? {
             return Err(CardRefusal::Withheld(reason));
@@ -783,34 +868,6 @@ impl HttpProxy {
         }
         let document = self.sign_in.document(&self.client, &body).await;
         reply.with_body(ReplyBody::Whole(document.map_or(body, Bytes::from)))
-    }
-}
-
-/// The bytes that are sent for an event, if any are.
-fn judged_event(exchange: &HttpExchange, raw: RawEvent) -> Option<Bytes> {
-    let RawEvent { bytes, event } = raw.unequivocal()?;
-    let Some(event) = event.filter(|event| !event.data.is_empty()) else {
-        return Some(bytes.into());
-    };
-    if event.event.as_deref().is_some_and(|name| name != "message") {
-        exchange.with(|session| session.refused("an event that is no message of MCP did not pass"));
-        return None;
-    }
-    match exchange.judge(MessageFrom::Server, event.data.as_bytes()) {
-        Passage::Pass => Some(bytes.into()),
-        Passage::Instead(actions) => {
-            let texts = to_client(actions).into_iter();
-            let events = texts.map(|data| {
-                SseEvent {
-                    data,
-                    ..event.clone()
-                }
-                .encode()
-            });
-            Some(events.collect::<String>())
-                .filter(|text| !text.is_empty())
-                .map(Bytes::from)
-        }
     }
 }
 

@@ -87,6 +87,7 @@ impl Handler for Upstream {
                 body
             })),
             "long" => Reply::json(StatusCode::OK, text(&"x".repeat(8 << 20))),
+            "tools/list" => Reply::json(StatusCode::OK, hidden_list(id)),
             "secret" => Reply::json(StatusCode::OK, text("the word is swordfish.")),
             "html" => Reply::empty(StatusCode::OK).with_header("content-type", "text/html").with_body(ReplyBody::Whole("<p>".into())),
             "moved_here" => redirect("http://HOST/mcp?again=1"),
@@ -111,6 +112,13 @@ impl Handler for Upstream {
             _ => Reply::json(StatusCode::OK, text(TEXT)),
         }
     }
+}
+
+/// A list with a character that cannot be seen.
+fn hidden_list(id: &Value) -> String {
+    format!(
+        "{{ \"jsonrpc\":\"2.0\",\"id\" :{id}, \"result\":{{\"tools\":[{{\"name\":\"a\",\"description\":\"Hid\u{200b}den\"}}]}} }}"
+    )
 }
 
 struct Setup {
@@ -462,6 +470,52 @@ async fn a_person_at_the_terminal_decides() {
             FindingCode::AskDenied
         };
         assert!(codes.contains(&expected), "{codes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_at_the_terminal_decides_about_definitions() {
+    let text = "policy: 1\npins: {on_hidden: ask}\n";
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let in_stream =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"name": "stream"}});
+    for (answer, passes) in [("y\n", true), ("no\n", false)] {
+        for request in [&list, &in_stream] {
+            let (keyboard, mut typed) = std::io::pipe().unwrap();
+            let screen = Screen::default();
+            let asker = PersonAsker::new(keyboard, screen.clone()).unwrap();
+            let setup = start(policy(text), Some(asker)).await;
+            let body = request.to_string();
+            let asking = setup.post(&body);
+            let said = hidden_list(&json!(1));
+            let answering = async {
+                if request.get("params").is_some() {
+                    while setup.upstream.streams.lock().unwrap().is_empty() {
+                        tokio::task::yield_now().await;
+                    }
+                    let writer = setup.upstream.streams.lock().unwrap().remove(0);
+                    let event = format!("data: {said}\n\n");
+                    writer.write(event).await.unwrap();
+                    drop(writer);
+                }
+                while !screen.0.lock().unwrap().contains("Allow it?") {
+                    tokio::task::yield_now().await;
+                }
+                typed.write_all(answer.as_bytes()).unwrap();
+            };
+            let done = async { tokio::join!(asking, answering) };
+            let ((_, text), ()) = tokio::time::timeout(HANGS, done)
+                .await
+                .expect("it is answered");
+            assert_eq!(text.contains(&said), passes, "{text}");
+            assert_eq!(text.contains("Hid"), passes, "{text}");
+            let expected = if passes {
+                FindingCode::AskAllowed
+            } else {
+                FindingCode::AskDenied
+            };
+            assert_eq!(setup.codes(), [expected, FindingCode::HiddenText]);
+        }
     }
 }
 
