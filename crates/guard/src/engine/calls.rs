@@ -12,7 +12,7 @@ use super::open_calls::PendingCall;
 use super::{GuardProtocol, GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::PinKind;
-use crate::policy::{PolicyRule, ToolLabel};
+use crate::policy::{ALLOW_LIST, PolicyRule, ToolLabel};
 use crate::share::SharedFact;
 use crate::taint::{CallTaint, TaintHit, TaintLabel};
 
@@ -76,6 +76,7 @@ impl GuardSession {
                 ("call", session.call_value(&call, label)),
                 ("taint", taint_value(&taint, label)),
                 ("history", session.history_value()),
+                (ALLOW_LIST, session.allow_list_value()),
             ]
         };
         let path = taint.untrusted.first().map(|hit| hit.path.as_str());
@@ -118,6 +119,9 @@ impl GuardSession {
     /// A call goes to the server.
     pub(super) fn passes(&mut self, tool: &str, arguments: &Value, taint: &CallTaint) {
         self.history.passed(tool);
+        if let Some(used) = &mut self.used_values {
+            used.add(arguments);
+        }
         let values = self.taint.remember_own(arguments, taint);
         self.fact(|| SharedFact::Named { values });
     }
@@ -262,6 +266,12 @@ impl GuardSession {
                 redacted_message(value, |params| rule.redact(params).ok())
             }
         }
+    }
+
+    /// What arguments had before, as expressions see it.
+    pub(super) fn allow_list_value(&self) -> Value {
+        let used = self.used_values.as_ref();
+        used.map_or_else(|| json!({}), |used| used.value())
     }
 
     pub(super) fn history_value(&self) -> Value {

@@ -18,6 +18,7 @@ mod pin_asks;
 mod results;
 mod shared;
 mod tasks;
+mod used_values;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -42,7 +43,7 @@ pub use watch::{WatchError, Watcher};
 
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
 use crate::pins::{CardKind, LockFile, LockFileError, PinKind, ServerPins};
-use crate::policy::Policy;
+use crate::policy::{ALLOW_LIST, Policy};
 use crate::record::{GuardMetrics, GuardRecorder, SharedRecorder, spans};
 use crate::share::SharedFact;
 use crate::taint::TaintTracker;
@@ -53,6 +54,7 @@ use mentions::ToolMentions;
 use open_calls::{OpenCalls, PendingCall};
 use pin_asks::PinAnswers;
 use tasks::TaskOrigins;
+use used_values::UsedValues;
 
 /// What a session is about.
 #[derive(Debug)]
@@ -203,6 +205,8 @@ pub struct GuardSession {
     scan: Option<ScanSession<'static>>,
     taint: TaintTracker,
     history: GuardHistory,
+    /// What arguments had in calls that passed; nothing where no rule looks at it.
+    used_values: Option<UsedValues>,
     open: OpenCalls,
     /// The methods of requests of the server, by id.
     asked_by_server: HashMap<String, String>,
@@ -265,6 +269,7 @@ impl GuardSession {
         if let Some(metrics) = &metrics {
             metrics.session();
         }
+        let used_values = setup.policy.sees(ALLOW_LIST).then(UsedValues::default);
         let scan = setup.watcher.as_ref().map(|watcher| watcher.session());
         Ok(Self {
             taint: TaintTracker::new(setup.policy.taint),
@@ -276,6 +281,7 @@ impl GuardSession {
             recorder,
             scan,
             history: GuardHistory::default(),
+            used_values,
             open: OpenCalls::default(),
             asked_by_server: HashMap::new(),
             listings: ExpectedPages::default(),

@@ -13,7 +13,7 @@ use super::open_calls::PendingCall;
 use super::{GuardSession, OneMessage, shared};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::PinKind;
-use crate::policy::fits;
+use crate::policy::{ALLOW_LIST, fits};
 use crate::share::{MAX_TOLD, SharedFact};
 use crate::taint::fields::told_apart;
 use crate::taint::{CallTaint, TaintLabel, texts_below};
@@ -163,6 +163,7 @@ impl GuardSession {
                 ("call", session.call_value(call, label)),
                 ("taint", taint_value(&CallTaint::default(), label)),
                 ("history", session.history_value()),
+                (ALLOW_LIST, session.allow_list_value()),
                 ("result", result),
             ]
         };

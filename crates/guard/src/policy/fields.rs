@@ -168,7 +168,7 @@ pub(super) static RULE: TypeSpec = TypeSpec {
         FieldSpec::optional(
             "when",
             Kind::SomeText,
-            "A CEL expression over `call`, `taint` and `history`, and `result` for results. Without it, the rule matches whenever `pattern` does.",
+            "A CEL expression over `call`, `taint`, `history` and `allow_list`, and `result` for results. Without it, the rule matches whenever `pattern` does.",
         ),
         FieldSpec::optional(
             "pattern",

@@ -25,6 +25,9 @@ pub const LIMITS: ReadLimits = ReadLimits {
     max_nodes: 50_000,
 };
 
+/// What expressions call the values that arguments had before.
+pub const ALLOW_LIST: &str = "allow_list";
+
 const FIRST_USE: &[&str] = &["record", "block"];
 const ON_CHANGE: &[&str] = &["block", "ask", "log"];
 const ON_ERROR: &[&str] = &["block", "allow"];
@@ -101,6 +104,13 @@ impl Policy {
     #[must_use]
     pub fn stock() -> Self {
         read(STOCK).0
+    }
+
+    /// Whether an expression of a rule names a variable.
+    #[must_use]
+    pub fn sees(&self, variable: &str) -> bool {
+        let mut programs = self.rules.iter().filter_map(|rule| rule.when.as_ref());
+        programs.any(|program| program.variables().any(|name| name == variable))
     }
 
     /// What is known of a tool.

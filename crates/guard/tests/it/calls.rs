@@ -315,6 +315,37 @@ fn secrets_and_history_can_be_asked_about() {
 }
 
 #[test]
+fn a_rule_knows_which_values_calls_had_before() {
+    let text = "policy: 1\nrules:\n  - {id: new-recipient, when: 'call.tool == \"send\" && !(\"to\" in allow_list && call.arguments.to in allow_list.to)', decision: ask, on_error: block}\n  - {id: never, when: 'call.arguments.to == \"mallory\"', decision: block, on_error: allow}\n";
+    let mut tried = Tried::new(policy(text), None);
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}});
+    tried.exchange("initialize", &params, &json!({"capabilities": {}}));
+    // What another tool was called with counts as well, and what did not pass does not.
+    assert_eq!(tried.call("look_up", &json!({"to": "ada"})), Passage::Pass);
+    assert_ne!(
+        tried.call("look_up", &json!({"to": "mallory"})),
+        Passage::Pass
+    );
+    assert_eq!(tried.call("send", &json!({"to": "ada"})), Passage::Pass);
+    for to in ["mallory", "bob"] {
+        let Passage::Instead(actions) = tried.call("send", &json!({"to": to})) else {
+            panic!("{to} passed");
+        };
+        let GuardAction::Await(number) = actions[1] else {
+            panic!("{actions:?}");
+        };
+        // One of them is allowed.
+        if to == "bob" {
+            tried.session.answer(number, true);
+        } else {
+            tried.session.expire(number);
+        }
+    }
+    assert_eq!(tried.call("send", &json!({"to": "bob"})), Passage::Pass);
+    assert_ne!(tried.call("send", &json!({"to": "mallory"})), Passage::Pass);
+}
+
+#[test]
 fn the_stock_policy_stops_what_it_says() {
     let mut tried = Tried::new(Policy::stock(), None);
     for (arguments, rule) in [
