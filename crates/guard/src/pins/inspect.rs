@@ -149,11 +149,27 @@ fn look(value: &Value, path: &mut String) -> Option<(String, char)> {
     }
 }
 
+/// Whether a character cannot be seen, or fills nothing. Variation selectors are no letters either; alone, they choose the shape of an emoji.
+pub(crate) fn is_hidden(c: char) -> bool {
+    is_invisible(c)
+        || is_selector(c)
+        || matches!(
+            c,
+            '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}'
+        )
+}
+
+fn is_selector(c: char) -> bool {
+    matches!(c, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}')
+}
+
 fn hidden_character(text: &str) -> Option<char> {
     let mut before = ' ';
     for c in text.chars() {
         let is_control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-        if is_control || (is_invisible(c) && !joins(before, c)) {
+        // One selector chooses a shape, and several of them are letters of a text.
+        let chooses = is_selector(c) && !is_selector(before);
+        if is_control || (is_hidden(c) && !chooses && !joins(before, c)) {
             return Some(c);
         }
         before = c;

@@ -22,6 +22,7 @@ pub use changes::{
     PinChange, PinDifference, changes_of_card, changes_of_item, changes_of_server, changes_of_text,
 };
 pub use file::{LockFile, LockFileError, NoSuchLock};
+pub(crate) use inspect::is_hidden;
 pub use inspect::{Inspection, hidden_text, inspect};
 pub use lock::{FILE, LOCK_LIMITS, Lock, LockSyntax};
 pub use lookalike::{is_mixed, skeleton};

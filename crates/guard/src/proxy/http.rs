@@ -15,7 +15,7 @@ use proofhouse_protocol::rpc;
 use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request, StreamWriter, stream};
 use proofhouse_wire::sse::SseEvent;
-use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, Url, origin};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, StatusCode, Url, origin};
 use serde_json::Value;
 
 use super::agent_card::{AgentPlaces, CardRefusal};
@@ -572,6 +572,12 @@ impl HttpProxy {
                 "the answer is compressed, so it cannot be judged",
             );
         }
+        if !response.headers.get_all("content-type").iter().all(is_utf8) {
+            return unanswerable(
+                &exchange,
+                "the answer is not in UTF-8, so it cannot be judged",
+            );
+        }
         if response.is_event_stream() {
             let (writer, body) = stream();
             tokio::spawn(async move { self.pass_events(exchange, response, writer).await });
@@ -869,6 +875,18 @@ impl HttpProxy {
         let document = self.sign_in.document(&self.client, &body).await;
         reply.with_body(ReplyBody::Whole(document.map_or(body, Bytes::from)))
     }
+}
+
+/// Whether a type of content names no other encoding than what is judged: a client would read other letters.
+fn is_utf8(content_type: &HeaderValue) -> bool {
+    let text = String::from_utf8_lossy(content_type.as_bytes()).to_ascii_lowercase();
+    let mut named = text.split("charset").skip(1);
+    named.all(|after| {
+        let name = after.trim_start_matches([' ', '\t', '=', '"', '\'']);
+        let end = name.find(['"', '\'', ';', ',', ' ', '\t']);
+        let name = &name[..end.unwrap_or(name.len())];
+        matches!(name, "utf-8" | "utf8" | "us-ascii" | "ascii")
+    })
 }
 
 /// Messages as one body; several of them are a batch.

@@ -99,6 +99,9 @@ impl Handler for Upstream {
                 reply.headers.append("content-encoding", "gzip".parse().unwrap());
                 reply
             }
+            "utf8" => Reply::json(StatusCode::OK, text("x")).with_header("content-type", "application/json; Charset=\"UTF-8\""),
+            "utf7" => Reply::json(StatusCode::OK, text("+AGUAdgBl-")).with_header("content-type", "application/json; charset=utf-7"),
+            "utf7_events" => Reply::empty(StatusCode::OK).with_header("content-type", "text/event-stream;charset = utf-7").with_body(ReplyBody::Whole(format!("data: {}\n\n", text("+AGUAdgBl-")).into())),
             "zip" => Reply::json(StatusCode::OK, text("x")).with_header("content-encoding", "gzip"),
             "other" => Reply::json(StatusCode::OK, json!({"jsonrpc": "2.0", "id": "not yours", "result": {}}).to_string()),
             "login_elsewhere" => Reply::empty(StatusCode::UNAUTHORIZED).with_header(
@@ -357,6 +360,18 @@ async fn an_answer_that_cannot_be_judged_is_an_error_for_the_request() {
         status.is_success(),
         "a parse error is an answer of JSON-RPC"
     );
+}
+
+#[tokio::test]
+async fn letters_that_a_client_could_read_in_another_way_do_not_pass() {
+    let setup = start(policy("policy: 1\n"), None).await;
+    for (tool, passes) in [("utf8", true), ("utf7", false), ("utf7_events", false)] {
+        let (_, text) = setup.post(&call(tool, &json!({}))).await;
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(answer["result"].is_object(), passes, "{tool}: {text}");
+        assert_eq!(answer["id"], 1, "{tool}: {text}");
+        assert!(!text.contains("+AGU"), "{tool}: {text}");
+    }
 }
 
 #[tokio::test]
