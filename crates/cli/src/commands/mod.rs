@@ -42,6 +42,7 @@ mod model;
 mod new;
 mod open;
 pub(crate) mod replay;
+mod replay_policy;
 mod run;
 mod scan;
 mod scenarios;
