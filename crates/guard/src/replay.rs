@@ -5,9 +5,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proofhouse_detect::{TraceMessage, UNPARSED};
+use proofhouse_detect::{
+    MessageSource as _, TraceItem, TraceMessage, TraceReadError, TraceReader, UNPARSED,
+};
 use proofhouse_oatf::{Direction, Protocol};
 use proofhouse_protocol::mcp::{McpMethod, McpParty};
 use proofhouse_protocol::rpc;
@@ -63,6 +66,63 @@ impl fmt::Display for ReplayedCalls {
             self.blocked
         )
     }
+}
+
+/// What replaying a trace came to.
+#[derive(Debug, Default, Serialize)]
+pub struct ReplayedSession {
+    /// What became of its calls.
+    pub calls: ReplayedCalls,
+    /// How many lines could not be used.
+    pub skipped: u64,
+    /// What was found, by the numbers of the messages.
+    pub findings: Vec<GuardFinding>,
+}
+
+/// Why a trace cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayTraceError {
+    /// It cannot be read to its end.
+    #[error(transparent)]
+    Read(#[from] TraceReadError),
+    /// It is no trace of a guard.
+    #[error("no guard recorded it; `proofhouse guard --record FILE` does")]
+    NotOfGuard,
+    /// No session can be begun.
+    #[error(transparent)]
+    Lock(#[from] LockFileError),
+}
+
+/// Judges a trace that a guard recorded with a policy.
+///
+/// # Errors
+///
+/// Returns an error when it cannot be read to its end, or no guard recorded it.
+pub fn replay_trace(
+    policy: &OpenedPolicy,
+    trace: impl Read,
+) -> Result<ReplayedSession, ReplayTraceError> {
+    let mut reader = TraceReader::new(trace);
+    let mut begun: Option<PolicyReplay> = None;
+    let mut replayed = ReplayedSession::default();
+    while let Some(item) = reader.next() {
+        let TraceItem::Message { message, .. } = item? else {
+            continue;
+        };
+        let replay = match &mut begun {
+            Some(replay) => replay,
+            None => {
+                let server = reader.header().and_then(|header| header.get("server"));
+                let server = server.and_then(Value::as_str);
+                let server = server.ok_or(ReplayTraceError::NotOfGuard)?;
+                begun.insert(PolicyReplay::new(policy, server)?)
+            }
+        };
+        replayed.findings.extend(replay.feed(&message));
+        replayed.calls = replay.calls();
+    }
+    replayed.skipped = reader.summary().skipped();
+    Ok(replayed)
 }
 
 /// A request whose result comes later.

@@ -254,7 +254,7 @@ pub async fn guard_http(
 ) -> Result<(), GuardRunError> {
     let (share, group) = match shared {
         Some(setup) => {
-            let hub = opened.session(AskRoute::Nobody)?;
+            let hub = opened.hub()?;
             let server = hub.server().to_owned();
             let joined = SessionShare::join_as_group(&setup, &server, hub).await;
             let (share, group) = joined.map_err(ProxyError::from)?;

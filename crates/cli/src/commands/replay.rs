@@ -39,8 +39,8 @@ const TOLD_MISSING: usize = 10;
     2   inconclusive: nothing was proved, runs failed, or recordings are incomplete\n  \
     3   a run cannot be scored again\n  \
     64  invalid arguments\n\n\
-    With --fail-on-change, the exit code is 0 if every verdict is as recorded, and 1 otherwise. With --policy, it is 0 if\n\
-    every call passes, 1 if one is blocked or asked about, and 2 if lines were skipped or there is no call.")]
+    With --fail-on-change, the exit code is 0 if every verdict is as recorded, and 1 otherwise.\n    \
+    For --policy it is 0 if every call passes, and 1 if one is blocked or asked about.")]
 pub(crate) struct ReplayCommand {
     /// The runs to show: the directory of a campaign, the trace file of a run, or the id of a run (with --out, or
     /// after the directory: DIR/ID). The beginning of an id is enough; `*` matches any text

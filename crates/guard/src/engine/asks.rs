@@ -271,7 +271,10 @@ impl GuardSession {
         }
         held.line = rpc::to_text(&again);
         held.comes_again = false;
-        held.call = call;
+        held.call = PendingCall {
+            params: again.get("params").cloned().unwrap_or_default(),
+            ..call
+        };
         let ask = HeldAsk::Call(held);
         OneMessage::Actions(if is_same {
             self.settled(ask, allowed)

@@ -260,15 +260,24 @@ impl GuardSession {
     /// Returns an error when the lock is there and cannot be used: the guard then guards nothing, and must not look as
     /// if it did.
     pub fn new(setup: GuardSetup, recorder: SharedRecorder) -> Result<Self, LockFileError> {
+        let session = Self::uncounted(setup, recorder)?;
+        if let Some(metrics) = &session.metrics {
+            metrics.session();
+        }
+        Ok(session)
+    }
+
+    /// One that no client has.
+    pub(crate) fn uncounted(
+        setup: GuardSetup,
+        recorder: SharedRecorder,
+    ) -> Result<Self, LockFileError> {
         let approved = match &setup.lock {
             Some(file) => file.read()?.servers.remove(&setup.server),
             None => None,
         };
         let pinned_tools = approved.as_ref().and_then(listings::tools_of_pins);
         let metrics = recorder.with(|recorder| recorder.metrics());
-        if let Some(metrics) = &metrics {
-            metrics.session();
-        }
         let used_values = setup.policy.sees(ALLOW_LIST).then(UsedValues::default);
         let scan = setup.watcher.as_ref().map(|watcher| watcher.session());
         Ok(Self {
@@ -357,6 +366,16 @@ impl GuardSession {
     /// Whether a request of an exchange waits for its answer.
     pub fn waits_in(&self, exchange: u64) -> bool {
         self.open.has_exchange(exchange)
+    }
+
+    /// Whether a stream that ended in good order left a request of an exchange without its answer.
+    pub fn lacks_answer_in(&self, exchange: u64) -> bool {
+        // Streams of agents have no last answer, and one of notifications goes on until it ends.
+        let has_answer = |call: &PendingCall| {
+            self.protocol == GuardProtocol::Mcp
+                && call.method != McpMethod::SubscriptionsListen.as_str()
+        };
+        self.open.of_exchange(exchange).iter().any(has_answer)
     }
 
     /// An exchange cannot be judged any more: every request of it gets an error.

@@ -250,7 +250,7 @@ impl GuardSession {
         let judged = self.judge_result(&call, result, &value);
         self.pin_answers.is_closed = false;
         let text = match judged {
-            OneMessage::Pass if held.line.is_empty() => value.to_string(),
+            OneMessage::Pass if held.line.is_empty() => proofhouse_protocol::rpc::to_text(&value),
             OneMessage::Pass => held.line.trim_end_matches(['\r', '\n']).to_owned(),
             OneMessage::Replace(value) | OneMessage::Answer(value) => {
                 proofhouse_protocol::rpc::to_text(&value)

@@ -648,7 +648,15 @@ impl HttpProxy {
             };
             match piece {
                 Ok(Some(piece)) => events.push(&piece),
-                Ok(None) => break,
+                Ok(None) => {
+                    // A client that waits for its answer would wait for ever.
+                    if exchange.with(|session| session.lacks_answer_in(exchange.number)) {
+                        let why = "the server ended its stream without an answer";
+                        self.tell_broken_off(&exchange, why, has_ids, &writer).await;
+                        return;
+                    }
+                    break;
+                }
                 Err(error) => {
                     let why = format!("the server broke off: {error}");
                     let told = self.tell_broken_off(&exchange, &why, has_ids, &writer);

@@ -86,11 +86,11 @@ struct SharedSession<O> {
 }
 
 /// What waits for people, beside a pump: it ends with the pump.
-type Waiting = JoinSet<Option<(u64, bool)>>;
+type PendingAsks = JoinSet<Option<(u64, bool)>>;
 
 impl<O: AsyncWrite + Unpin + Send + 'static> SharedSession<O> {
     /// Waits for the people who are asked, without holding anything else back.
-    fn wait_for_people(self: &Arc<Self>, actions: &[GuardAction], waiting: &mut Waiting) {
+    fn wait_for_people(self: &Arc<Self>, actions: &[GuardAction], waiting: &mut PendingAsks) {
         for action in actions {
             match action {
                 GuardAction::Await(ask) => {
@@ -277,7 +277,7 @@ where
     W: AsyncWrite + Unpin,
     O: AsyncWrite + Unpin + Send + 'static,
 {
-    let mut waiting = Waiting::new();
+    let mut waiting = PendingAsks::new();
     loop {
         let line = tokio::select! {
             line = lines.next() => match line {
@@ -381,7 +381,7 @@ where
     R: AsyncRead + Unpin,
     O: AsyncWrite + Unpin + Send + 'static,
 {
-    let mut waiting = Waiting::new();
+    let mut waiting = PendingAsks::new();
     loop {
         let line = tokio::select! {
             line = lines.next() => match line {

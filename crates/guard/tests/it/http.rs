@@ -441,7 +441,7 @@ async fn a_document_for_signing_in_is_reachable_where_the_server_says_it_is() {
 
 /// What is asked, kept.
 #[derive(Clone, Default)]
-struct Screen(Arc<Mutex<String>>);
+pub(crate) struct Screen(pub(crate) Arc<Mutex<String>>);
 
 impl Write for Screen {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -136,7 +136,7 @@ fn what_was_recorded_is_judged_again_with_another_policy() {
             to_client,
             json!({"action": "accept"}),
         ),
-        message(7, "tools/call", to_server, eve.clone()),
+        message(7, "tools/call", to_server, eve),
         message(
             8,
             "tools/call",
