@@ -19,6 +19,8 @@
 //! ```
 
 #[cfg(feature = "cel")]
+pub mod allow_list;
+#[cfg(feature = "cel")]
 mod budget;
 #[cfg(feature = "cel")]
 mod compile;

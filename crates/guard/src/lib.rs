@@ -16,6 +16,7 @@ pub mod pins;
 pub mod policy;
 pub mod proxy;
 pub mod record;
+pub mod replay;
 mod run;
 pub mod share;
 pub mod taint;

@@ -219,16 +219,24 @@ impl OpenedGuard {
     ///
     /// Returns an error when the lock cannot be used.
     pub fn session(&self, asks: AskRoute) -> Result<GuardSession, LockFileError> {
-        let setup = GuardSetup {
+        let session = GuardSession::new(self.setup(asks), self.recorder.clone());
+        session.map(|session| session.of_protocol(self.protocol))
+    }
+
+    /// A session that stands for others, and has no client of its own.
+    pub(crate) fn hub(&self) -> Result<GuardSession, LockFileError> {
+        GuardSession::uncounted(self.setup(AskRoute::Nobody), self.recorder.clone())
+    }
+
+    fn setup(&self, asks: AskRoute) -> GuardSetup {
+        GuardSetup {
             server: self.server.clone(),
             origin: Some(self.origin.clone()),
             policy: Arc::clone(&self.policy.policy),
             lock: self.lock.clone(),
             watcher: self.policy.watcher.clone(),
             asks,
-        };
-        let session = GuardSession::new(setup, self.recorder.clone());
-        session.map(|session| session.of_protocol(self.protocol))
+        }
     }
 
     /// What could not be written down, if anything.

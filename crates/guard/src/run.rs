@@ -18,7 +18,7 @@ use crate::proxy::{
     run_stdio,
 };
 use crate::record::{MetricsError, show_metrics};
-use crate::share::{SessionGroup, ShareSetup};
+use crate::share::{SessionGroup, SessionShare, ShareSetup, SharedBy};
 
 /// A stream over HTTP may be silent for as long.
 const SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -150,7 +150,7 @@ pub enum GuardRunError {
 pub struct GuardReach {
     /// Who is asked.
     pub asks: Option<GuardAsks>,
-    /// The guards that share the session, over stdio.
+    /// The guards that share the session; over HTTP, those of a name alone.
     pub shared: Option<ShareSetup>,
     /// Where metrics are shown.
     pub metrics: Option<SocketAddr>,
@@ -183,8 +183,12 @@ impl GuardReach {
         }
         match target {
             GuardTarget::Url { url, listen } => {
+                // Only a name says which guards over HTTP belong together.
+                let is_named = |setup: &ShareSetup| matches!(setup.by, SharedBy::Name(_));
+                let shared = self.shared.filter(is_named);
                 let (asks, proxies) = (self.asks, self.proxies);
-                guard_http(opened, &url, listen, asks, proxies, cancel, listening).await?;
+                let reach = (asks, shared, proxies);
+                guard_http(opened, &url, listen, reach, cancel, listening).await?;
             }
             GuardTarget::Command(words) => {
                 guard_stdio(opened, words, ends, self.asks, self.shared, cancel).await?;
@@ -234,7 +238,8 @@ where
     Ok(())
 }
 
-/// Guards the server at an address, until it is cancelled. `listening` hears where clients reach it.
+/// Guards the server at an address, until it is cancelled; together with the guards of other servers that share the session.
+/// `listening` hears where clients reach it.
 ///
 /// # Errors
 ///
@@ -243,12 +248,22 @@ pub async fn guard_http(
     opened: &Arc<OpenedGuard>,
     url: &str,
     listen: SocketAddr,
-    asks: Option<GuardAsks>,
-    proxies: ProxySettings,
+    (asks, shared, proxies): (Option<GuardAsks>, Option<ShareSetup>, ProxySettings),
     cancel: &CancellationToken,
     listening: impl FnOnce(&str),
 ) -> Result<(), GuardRunError> {
-    let guard = ListeningGuard::new(opened, url, listen, asks, proxies, None).await?;
+    let (share, group) = match shared {
+        Some(setup) => {
+            let hub = opened.hub()?;
+            let server = hub.server().to_owned();
+            let joined = SessionShare::join_as_group(&setup, &server, hub).await;
+            let (share, group) = joined.map_err(ProxyError::from)?;
+            (Some(share), Some(group))
+        }
+        None => (None, None),
+    };
+    let guard = ListeningGuard::new(opened, url, listen, asks, proxies, group).await?;
+    let guard = guard.with_partners(share);
     listening(guard.url());
     guard.serve(cancel.clone()).await;
     Ok(())
@@ -305,6 +320,14 @@ impl ListeningGuard {
             guard,
             limits,
         })
+    }
+
+    /// The same together with the guards of other servers.
+    fn with_partners(self, share: Option<SessionShare>) -> Self {
+        Self {
+            guard: self.guard.with_partners(share),
+            ..self
+        }
     }
 
     /// Where clients reach the server through the guard.

@@ -14,6 +14,8 @@ pub fn is_invisible(c: char) -> bool {
             c,
             // Soft hyphen, Arabic letter mark, Mongolian vowel separator.
             '\u{ad}' | '\u{61c}' | '\u{180e}'
+            // What joins and fills without a shape: of graphemes, Hangul and Khmer.
+            | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}'
             // Zero width, and marks of direction.
             | '\u{200b}'..='\u{200f}'
             // Separators of lines and paragraphs, and what sets or overrides a direction.
@@ -31,7 +33,7 @@ pub fn is_invisible(c: char) -> bool {
 /// Whether a character only selects the form of the one before it, as in most emoji. It is invisible as well.
 #[must_use]
 pub fn is_variation_selector(c: char) -> bool {
-    matches!(c, '\u{fe00}'..='\u{fe0f}')
+    matches!(c, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}')
 }
 
 /// The ASCII letter, digit, sign or space that a tag character stands for: nobody sees it, and models read it.
@@ -48,7 +50,7 @@ mod tests {
 
     #[test]
     fn what_nobody_sees_is_on_the_list() {
-        for c in "\u{ad}\u{61c}\u{180e}\u{200b}\u{200d}\u{200e}\u{2028}\u{202a}\u{202e}\u{2060}\u{2066}\u{206f}\u{fe00}\u{fe0f}\
+        for c in "\u{ad}\u{34f}\u{61c}\u{1160}\u{180b}\u{180e}\u{3164}\u{200b}\u{200d}\u{200e}\u{2028}\u{202a}\u{202e}\u{2060}\u{2066}\u{206f}\u{fe00}\u{fe0f}\
             \u{feff}\u{fff9}\u{fffb}\u{fffe}\u{ffff}\u{e0001}\u{e0041}\u{e007f}\u{e0100}\u{e01ef}\u{e0fff}"
             .chars()
         {

@@ -36,7 +36,6 @@
 //! ```
 
 pub mod actions;
-pub mod allow_list;
 pub mod auth;
 pub mod functions;
 pub mod http;
@@ -44,3 +43,5 @@ pub mod operator;
 pub mod receive;
 pub mod runtime;
 pub mod serve;
+
+pub use proofhouse_expr::allow_list;

@@ -31,14 +31,16 @@ const TOLD_MISSING: usize = 10;
     proofhouse replay PROOF-001/sim:gullible/1 --out results\n  \
     proofhouse replay results/PROOF-001 --document changed.yaml\n  \
     proofhouse replay results/traces/PROOF-001_sim_gullible_1-0a1b2c3d.jsonl --messages full\n  \
-    proofhouse replay results --document my-attacks/ --fail-on-change --format json\n\n\
+    proofhouse replay results --document my-attacks/ --fail-on-change --format json\n  \
+    proofhouse replay guard.jsonl --policy policy.yaml\n\n\
     Exit codes:\n  \
     0   at least one attack was resisted, and none got through\n  \
     1   an attack got through\n  \
     2   inconclusive: nothing was proved, runs failed, or recordings are incomplete\n  \
     3   a run cannot be scored again\n  \
     64  invalid arguments\n\n\
-    With --fail-on-change, the exit code is 0 if every verdict is as recorded, and 1 otherwise.")]
+    With --fail-on-change, the exit code is 0 if every verdict is as recorded, and 1 otherwise.\n    \
+    For --policy it is 0 if every call passes, and 1 if one is blocked or asked about.")]
 pub(crate) struct ReplayCommand {
     /// The runs to show: the directory of a campaign, the trace file of a run, or the id of a run (with --out, or
     /// after the directory: DIR/ID). The beginning of an id is enough; `*` matches any text
@@ -57,6 +59,11 @@ pub(crate) struct ReplayCommand {
     /// Fail if, and only if, a verdict differs from the recorded one
     #[arg(long)]
     fail_on_change: bool,
+
+    /// Judge traces of `guard --record` with this policy instead: RUN names traces, and what the guard would have decided about
+    /// each call is shown
+    #[arg(long, value_name = "FILE", requires = "runs", conflicts_with_all = ["out", "documents", "fail_on_change", "messages"])]
+    policy: Option<PathBuf>,
 
     /// How much of the messages to show [default: short for one run, none for several]
     #[arg(long, value_enum)]
@@ -104,6 +111,10 @@ impl From<MessageDetail> for ShownMessages {
 
 impl ReplayCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
+        if let Some(policy) = &self.policy {
+            let is_json = self.format == ReplayFormat::Json;
+            return super::replay_policy::run(policy, &self.runs, is_json);
+        }
         let found = find(&self.runs, self.out.as_deref())
             .map_err(|error| CommandError::of(&error, error.is_usage()))?;
         let semantic = self.semantic.evaluator()?;

@@ -265,6 +265,40 @@ fn a_definition_that_changed_is_withheld_until_it_is_approved() {
 }
 
 #[test]
+fn a_person_is_asked_about_a_definition_that_changed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let program = proofhouse();
+    let lock = scratch.path().join("proofhouse.lock").display().to_string();
+    let asks = "policy: 1\npins: {on_change: ask}\n";
+    let policy = write(scratch.path(), "policy.yaml", asks);
+    let flags = ["--lock", &lock, "--policy", &policy];
+    let mail = write(scratch.path(), "mail.yaml", MAIL);
+    let mut client = Client::start(&guarded(&flags, &program, &mail));
+    assert_eq!(client.tools().len(), 2);
+    client.end();
+    let changed = MAIL.replace("Sends a message.", "Sends a message to all.");
+    write(scratch.path(), "mail.yaml", &changed);
+    for allow in [true, false] {
+        let mut client = Client::start(&guarded(&flags, &program, &mail));
+        client.send(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"}));
+        let asked = client.line();
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let question = asked["params"]["message"].as_str().unwrap();
+        assert!(question.contains("+ Sends a message to all."), "{question}");
+        let answer = json!({"action": "accept", "content": {"allow": allow}});
+        client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}));
+        let listed = client.line();
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        assert_eq!(tools.len(), 1 + usize::from(allow), "{listed}");
+        let sent = client.call("mail_send", &json!({"to": "a", "body": "b"}));
+        assert_eq!(sent["result"]["isError"] == true, !allow, "{sent}");
+        let (code, told) = client.end();
+        assert_eq!(code, Some(0), "{told}");
+        assert!(told.contains("[pin_changed]"), "{told}");
+    }
+}
+
+#[test]
 fn faults_are_errors_of_the_protocol_and_never_success() {
     // The server is not there, ends at once, or ends in the middle of a call.
     let ran = run_with_input(

@@ -28,6 +28,7 @@ mod exposure;
 mod fleet;
 mod front_door;
 mod guard;
+mod guard_http;
 mod guard_session;
 mod hostile_subjects;
 mod init;

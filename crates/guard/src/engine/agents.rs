@@ -13,11 +13,12 @@ use serde_json::{Map, Value};
 
 use super::answers::refusal;
 use super::open_calls::PendingCall;
+use super::pin_asks::{AskedDefinition, ExaminedDefinition};
 use super::results::{unjudged, with_id};
-use super::{CardRewriteError, GuardSession, OneMessage, listings, spans};
+use super::{CardRewriteError, GuardAction, GuardSession, OneMessage, listings, spans};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::{
-    CardKind, LockFile, LockFileError, canonical_card, changes_of_card, hidden_text,
+    CardKind, Lock, LockFile, LockFileError, canonical_card, changes_of_card, hidden_text,
 };
 use crate::share::SharedFact;
 use crate::taint::{TaintLabel, texts_below};
@@ -163,6 +164,11 @@ impl GuardSession {
         card: Value,
         value: &Value,
     ) -> OneMessage {
+        match self.questions_of_card(CardKind::Extended, &card) {
+            Ok(asked) if asked.is_empty() => {}
+            Ok(asked) => return self.hold_definitions(call, asked, value),
+            Err(error) => return unjudged(call, &printable_line(&error.to_string())),
+        }
         match self.judge_card(CardKind::Extended, &card) {
             Ok(None) => {}
             Ok(Some(reason)) => return OneMessage::Answer(refusal(call, &reason)),
@@ -184,6 +190,30 @@ impl GuardSession {
         }
     }
 
+    /// Asks about a card that nobody approved, if the policy says so; whoever asks judges it with the answer.
+    pub(crate) fn ask_about_public_card(&mut self, card: &Value) -> Vec<GuardAction> {
+        match self.questions_of_card(CardKind::Public, card) {
+            Ok(asked) if !asked.is_empty() => self.ask_about_card(asked),
+            // A lock that cannot be used is told by who judges the card.
+            _ => Vec::new(),
+        }
+    }
+
+    fn questions_of_card(
+        &mut self,
+        kind: CardKind,
+        card: &Value,
+    ) -> Result<Vec<AskedDefinition>, LockFileError> {
+        if !self.setup.policy.pins.asks() {
+            return Ok(Vec::new());
+        }
+        let file = self.setup.lock.clone();
+        let lock = file.as_ref().map(LockFile::read).transpose()?;
+        let definition = [(String::new(), canonical_card(card))];
+        let examined = self.examine_card(lock.as_ref(), kind, card, &definition[0].1);
+        Ok(self.questions(kind.noun(), &examined, &definition))
+    }
+
     /// Judges a card of an agent, as the agent wrote it. Returns why it does not pass, if so.
     ///
     /// # Errors
@@ -198,13 +228,8 @@ impl GuardSession {
             self.has_card = true;
             self.saw(a2a::CARD_EVENT, Some(Direction::Response), card.clone());
         }
-        let decision = match self.setup.lock.clone() {
-            Some(file) => self.compare_card(&file, kind, card)?,
-            None => {
-                self.note_card(card);
-                GuardDecision::Allow
-            }
-        };
+        let file = self.setup.lock.clone();
+        let decision = self.compare_card(file.as_ref(), kind, card)?;
         let is_withheld = decision == GuardDecision::Block;
         if is_withheld {
             self.withheld_cards.insert(kind);
@@ -243,44 +268,31 @@ impl GuardSession {
 
     fn compare_card(
         &mut self,
-        file: &LockFile,
+        file: Option<&LockFile>,
         kind: CardKind,
         card: &Value,
     ) -> Result<GuardDecision, LockFileError> {
-        let policy = self.setup.policy.pins.clone();
         let (server, now) = (self.setup.server.clone(), canonical_card(card));
-        let lock = file.read()?;
-        let pinned = lock.servers.get(&server);
-        let pinned = pinned.and_then(|pins| pins.cards.get(&kind).cloned());
-        let is_approved = pinned.as_ref() == Some(&now);
-        if is_approved {
+        let lock = file.map(LockFile::read).transpose()?;
+        let pinned = lock.as_ref().and_then(|lock| lock.servers.get(&server));
+        if pinned.and_then(|pins| pins.cards.get(&kind)) == Some(&now) {
             return Ok(GuardDecision::Allow);
         }
         self.note_card(card);
-        let (mut decision, mut offers) = (GuardDecision::Allow, false);
-        if pinned.is_some() || !policy.records_first_use {
-            let chosen = match &pinned {
-                Some(_) => policy.on_change,
-                None => GuardDecision::Block,
-            };
-            if let Some(change) = changes_of_card(kind, pinned.as_ref(), Some(&now)) {
-                self.tell(self.pin_finding(&change, chosen));
-            }
-            (decision, offers) = (chosen, true);
+        let examined = self.examine_card(lock.as_ref(), kind, card, &now);
+        let (mut decision, offers) = (GuardDecision::Allow, !examined.is_empty());
+        for mut one in examined {
+            let form = std::iter::once(("", &now));
+            let answers = &self.pin_answers;
+            one.finding.decision = answers.resolve(one.finding.decision, kind.noun(), form);
+            decision = decision.max(one.finding.decision);
+            self.tell(one.finding);
         }
-        if let Some((path, c)) = hidden_text(card) {
-            let message = format!(
-                "the {} has the hidden character U+{:04X}",
-                kind.noun(),
-                u32::from(c)
-            );
-            let mut finding = self.finding(FindingCode::HiddenText, policy.on_hidden, message);
-            finding.path = Some(path);
-            self.tell(finding);
-            (decision, offers) = (decision.max(policy.on_hidden), true);
-        }
+        let Some(file) = file else {
+            return Ok(decision);
+        };
         let origin = self.setup.origin.clone();
-        let set = |lock: &mut crate::pins::Lock| {
+        let set = |lock: &mut Lock| {
             let pins = lock.servers.entry(server).or_default();
             pins.origin = pins.origin.take().or(origin);
             pins.cards.insert(kind, now);
@@ -293,6 +305,50 @@ impl GuardSession {
             self.tell(self.finding(FindingCode::PinRecorded, GuardDecision::Log, message));
         }
         Ok(decision)
+    }
+
+    /// What is found about a card; nothing about one that is approved.
+    fn examine_card(
+        &self,
+        lock: Option<&Lock>,
+        kind: CardKind,
+        card: &Value,
+        now: &Value,
+    ) -> Vec<ExaminedDefinition> {
+        let policy = &self.setup.policy.pins;
+        let pinned = lock.and_then(|lock| lock.servers.get(&self.setup.server));
+        let pinned = pinned.and_then(|pins| pins.cards.get(&kind));
+        let mut examined = Vec::new();
+        if pinned == Some(now) {
+            return examined;
+        }
+        let decision = match pinned {
+            Some(_) => Some(policy.on_change),
+            None => (lock.is_some() && !policy.records_first_use).then_some(GuardDecision::Block),
+        };
+        if let Some(decision) = decision
+            && let Some(change) = changes_of_card(kind, pinned, Some(now))
+        {
+            examined.push(ExaminedDefinition {
+                finding: self.pin_finding(&change, decision),
+                change: Some(change),
+                on_page: vec![0],
+            });
+        }
+        if let Some((path, c)) = hidden_text(card) {
+            let message = format!(
+                "the {} has the hidden character U+{:04X}",
+                kind.noun(),
+                u32::from(c)
+            );
+            let finding = self.finding(FindingCode::HiddenText, policy.on_hidden, message);
+            examined.push(ExaminedDefinition {
+                finding: finding.at(path),
+                change: None,
+                on_page: vec![0],
+            });
+        }
+        examined
     }
 
     /// What a card says that nobody approved may come from anybody.

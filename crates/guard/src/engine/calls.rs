@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::agents::redacted_message;
 use super::answers::refusal;
-use super::asks::HeldAsk;
+use super::asks::{HeldAsk, HeldCall};
 use super::open_calls::PendingCall;
 use super::{GuardProtocol, GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::PinKind;
-use crate::policy::{PolicyRule, ToolLabel};
+use crate::policy::{ALLOW_LIST, PolicyRule, ToolLabel};
 use crate::share::SharedFact;
 use crate::taint::{CallTaint, TaintHit, TaintLabel};
 
@@ -76,6 +76,7 @@ impl GuardSession {
                 ("call", session.call_value(&call, label)),
                 ("taint", taint_value(&taint, label)),
                 ("history", session.history_value()),
+                (ALLOW_LIST, session.allow_list_value()),
             ]
         };
         let path = taint.untrusted.first().map(|hit| hit.path.as_str());
@@ -99,14 +100,15 @@ impl GuardSession {
                     Err(OneMessage::Answer(refusal(&call, reason)))
                 }
             },
-            GuardDecision::Ask => Err(OneMessage::Hold(Box::new(HeldAsk {
+            GuardDecision::Ask => Err(OneMessage::Hold(Box::new(HeldAsk::Call(HeldCall {
                 rule: rule.map(|rule| rule.id.clone()).unwrap_or_default(),
                 message: outcome.message,
                 arguments,
                 taint,
                 line: String::new(),
+                comes_again: false,
                 call,
-            }))),
+            })))),
             GuardDecision::Block => {
                 self.history.refused();
                 Err(OneMessage::Answer(refusal(&call, &outcome.message)))
@@ -117,6 +119,9 @@ impl GuardSession {
     /// A call goes to the server.
     pub(super) fn passes(&mut self, tool: &str, arguments: &Value, taint: &CallTaint) {
         self.history.passed(tool);
+        if let Some(used) = &mut self.used_values {
+            used.add(arguments);
+        }
         let values = self.taint.remember_own(arguments, taint);
         self.fact(|| SharedFact::Named { values });
     }
@@ -131,7 +136,11 @@ impl GuardSession {
         // Clients call what they saw in an earlier session, too.
         let is_unapproved = match &self.pinned_tools {
             _ if self.setup.lock.is_none() => false,
-            Some(pinned) => pins.on_change == GuardDecision::Block && !pinned.contains(tool),
+            Some(pinned) => {
+                pins.on_change != GuardDecision::Log
+                    && !pinned.contains(tool)
+                    && !self.pin_answers.has_allowed(PinKind::Tool.noun(), tool)
+            }
             None => !pins.records_first_use,
         };
         let is_withheld = withheld.is_some_and(|withheld| withheld.contains(tool));
@@ -257,6 +266,12 @@ impl GuardSession {
                 redacted_message(value, |params| rule.redact(params).ok())
             }
         }
+    }
+
+    /// What arguments had before, as expressions see it.
+    pub(super) fn allow_list_value(&self) -> Value {
+        let used = self.used_values.as_ref();
+        used.map_or_else(|| json!({}), |used| used.value())
     }
 
     pub(super) fn history_value(&self) -> Value {

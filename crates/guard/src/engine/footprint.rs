@@ -16,6 +16,8 @@ pub struct SessionFootprint {
     pub tasks: usize,
     /// Names of tools that were called.
     pub tools: usize,
+    /// Bytes of values that arguments had.
+    pub used_values: usize,
 }
 
 impl GuardSession {
@@ -28,6 +30,7 @@ impl GuardSession {
             asks: self.asks.len(),
             tasks: self.tasks.len(),
             tools: self.history.tools(),
+            used_values: self.used_values.as_ref().map_or(0, |used| used.bytes()),
         }
     }
 }

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::mentions::texts_of_definition;
 use super::open_calls::PendingCall;
+use super::pin_asks::ExaminedDefinition;
 use super::results::{unjudged, with_id};
 use super::{GuardSession, OneMessage};
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
 use crate::pins::{
-    Lock, LockFile, LockFileError, PinChange, PinKind, ServerPins, Suspicion, by_name,
+    Lock, LockFile, LockFileError, PinChange, PinKind, ServerPins, Suspicion, by_name, canonical,
     changes_of_item, changes_of_text, hidden_text, inspect,
 };
 use crate::share::SharedFact;
@@ -19,6 +20,9 @@ use crate::taint::{TaintLabel, texts_below};
 
 /// What the origin of a value says that stands in the definition of a tool.
 pub(super) const DEFINITION: &str = "definition of";
+
+/// What instructions are called.
+const INSTRUCTIONS: &str = "instructions";
 
 /// How many tools are known whose definitions are followed.
 const MAX_DESCRIBED: usize = 10_000;
@@ -77,6 +81,15 @@ impl ExpectedPages {
             return self.0[at].listing.clone();
         }
         self.0.remove(at).listing
+    }
+
+    /// The items that were listed before the page that a request asks for; it is still expected.
+    fn items_before(&self, kind: PinKind, params: &Value) -> &[Value] {
+        let cursor = params.get("cursor").filter(|cursor| !cursor.is_null());
+        let cursor = cursor.map(Value::to_string);
+        let mut pages = self.0.iter();
+        let page = pages.find(|page| page.kind == kind && Some(&page.cursor) == cursor.as_ref());
+        page.map_or(&[], |page| &page.listing.items)
     }
 
     /// A list goes on at a cursor.
@@ -166,6 +179,11 @@ impl GuardSession {
             Ok(lock) => lock,
             Err(error) => return self.lock_failed(call, &error),
         };
+        if self.setup.policy.pins.asks()
+            && let Some(held) = self.ask_about(call, (kind, items), lock.as_ref(), value)
+        {
+            return held;
+        }
         let next = result.get("nextCursor").filter(|next| !next.is_null());
         let mut listing = self.listings.before(kind, &call.params);
         match self.compare(kind, items, lock.as_ref(), (&mut listing, next.is_none())) {
@@ -193,54 +211,57 @@ impl GuardSession {
         }
     }
 
-    /// Compares a page with the lock, and looks at it; without a lock, it is looked at alone. Returns which of its items must not pass, by their numbers.
-    fn compare(
+    /// Holds a page with definitions that a person must be asked about.
+    fn ask_about(
         &mut self,
-        kind: PinKind,
-        page: &[Value],
+        call: &PendingCall,
+        (kind, page): (PinKind, &[Value]),
         lock: Option<&Lock>,
-        (listing, is_last): (&mut PinnedListing, bool),
-    ) -> Result<BTreeSet<usize>, &'static str> {
+        value: &Value,
+    ) -> Option<OneMessage> {
+        let mut all = self.listings.items_before(kind, &call.params).to_vec();
+        let before = all.len();
+        if before + page.len() > MAX_ITEMS {
+            return None;
+        }
+        all.extend_from_slice(page);
+        let (keys, _) = unique_names(kind, &all);
+        let examined = self.examine(kind, (&all, &keys, before), lock);
+        let definitions: Vec<(String, Value)> = (keys.into_iter().zip(&all).skip(before))
+            .map(|(key, item)| (key, canonical(kind, item)))
+            .collect();
+        let asked = self.questions(kind.noun(), &examined, &definitions);
+        (!asked.is_empty()).then(|| self.hold_definitions(call, asked, value))
+    }
+
+    /// What is found about the items of a page, which begins at `before`.
+    fn examine(
+        &self,
+        kind: PinKind,
+        (all, keys, before): (&[Value], &[String], usize),
+        lock: Option<&Lock>,
+    ) -> Vec<ExaminedDefinition> {
         let (has_lock, none) = (lock.is_some(), Lock::default());
         let lock = lock.unwrap_or(&none);
-        let server = self.setup.server.clone();
-        let pinned = lock.servers.get(&server).and_then(|pins| pins.listed(kind));
-        let policy = self.setup.policy.pins.clone();
-        let is_whole = is_last && !listing.is_partial;
-        let before = listing.items.len();
-        if before + page.len() > MAX_ITEMS {
-            return Err("the server lists more definitions than can be judged");
-        }
-        listing.items.extend_from_slice(page);
-        let all = listing.items.clone();
-        let mut told: Vec<GuardFinding> = Vec::new();
-        let mut withheld_items: BTreeSet<usize> = BTreeSet::new();
-        let mut withheld_names: BTreeSet<String> = BTreeSet::new();
-        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let (server, policy) = (&self.setup.server, &self.setup.policy.pins);
+        let pinned = lock.servers.get(server).and_then(|pins| pins.listed(kind));
+        let mut examined = Vec::new();
         let mut approved: BTreeSet<usize> = BTreeSet::new();
-        for (index, item) in all.iter().enumerate() {
-            let key = unique_name(kind, index, item, &mut seen);
-            if index < before {
-                continue;
-            }
-            let one = by_name(kind, std::slice::from_ref(item))
-                .into_values()
-                .next();
+        for (index, (item, key)) in all.iter().zip(keys).enumerate().skip(before) {
+            let now = canonical(kind, item);
             let change = match pinned {
-                Some(pinned) => changes_of_item(kind, &key, pinned.get(&key), one.as_ref())
+                Some(pinned) => changes_of_item(kind, key, pinned.get(key), Some(&now))
                     .map(|change| (change, policy.on_change)),
                 None if policy.records_first_use || !has_lock => None,
-                None => changes_of_item(kind, &key, None, one.as_ref())
+                None => changes_of_item(kind, key, None, Some(&now))
                     .map(|change| (change, GuardDecision::Block)),
             };
             match change {
-                Some((change, decision)) => {
-                    told.push(self.pin_finding(&change, decision));
-                    if decision == GuardDecision::Block {
-                        withheld_items.insert(index - before);
-                        withheld_names.extend(kind.name_of(item).map(str::to_owned));
-                    }
-                }
+                Some((change, decision)) => examined.push(ExaminedDefinition {
+                    finding: self.pin_finding(&change, decision),
+                    change: Some(change),
+                    on_page: vec![index - before],
+                }),
                 // What somebody approved was looked at.
                 None if pinned.is_some() => {
                     approved.insert(index);
@@ -252,7 +273,7 @@ impl GuardSession {
             .iter()
             .filter_map(|index| kind.name_of(&all[*index]))
             .collect();
-        for found in inspect(kind, &server, &all, lock) {
+        for found in inspect(kind, server, all, lock) {
             let decision = match found.kind {
                 Suspicion::HiddenText | Suspicion::DuplicateName => policy.on_hidden,
                 Suspicion::LookalikeName => policy.on_lookalike,
@@ -260,6 +281,7 @@ impl GuardSession {
             };
             let on_page: Vec<usize> = (before..all.len())
                 .filter(|index| name_or_number(kind, *index, &all[*index]) == found.name)
+                .map(|index| index - before)
                 .collect();
             if on_page.is_empty() || approved_names.contains(found.name.as_str()) {
                 continue;
@@ -268,12 +290,57 @@ impl GuardSession {
                 .finding(found.kind.code(), decision, found.message)
                 .about(&*found.name);
             finding.path = found.path;
-            told.push(finding);
-            if decision == GuardDecision::Block {
-                withheld_items.extend(on_page.iter().map(|index| index - before));
-                withheld_names.insert(found.name);
-            }
+            examined.push(ExaminedDefinition {
+                finding,
+                change: None,
+                on_page,
+            });
         }
+        examined
+    }
+
+    /// Compares a page with the lock, and looks at it; without a lock, it is looked at alone. Returns which of its items must not pass, by their numbers.
+    fn compare(
+        &mut self,
+        kind: PinKind,
+        page: &[Value],
+        lock: Option<&Lock>,
+        (listing, is_last): (&mut PinnedListing, bool),
+    ) -> Result<BTreeSet<usize>, &'static str> {
+        let is_whole = is_last && !listing.is_partial;
+        let before = listing.items.len();
+        if before + page.len() > MAX_ITEMS {
+            return Err("the server lists more definitions than can be judged");
+        }
+        listing.items.extend_from_slice(page);
+        let all = listing.items.clone();
+        let (keys, seen) = unique_names(kind, &all);
+        let mut told: Vec<GuardFinding> = Vec::new();
+        let mut withheld_items: BTreeSet<usize> = BTreeSet::new();
+        let mut withheld_names: BTreeSet<String> = BTreeSet::new();
+        for one in self.examine(kind, (&all, &keys, before), lock) {
+            let mut finding = one.finding;
+            if finding.decision == GuardDecision::Ask {
+                let forms: Vec<(&str, Value)> = (one.on_page.iter())
+                    .map(|index| (&*keys[before + index], canonical(kind, &page[*index])))
+                    .collect();
+                let forms = forms.iter().map(|(key, form)| (*key, form));
+                finding.decision = self
+                    .pin_answers
+                    .resolve(finding.decision, kind.noun(), forms);
+            }
+            if finding.decision == GuardDecision::Block {
+                let names = one.on_page.iter().map(|index| &page[*index]);
+                withheld_names.extend(
+                    names
+                        .filter_map(|item| kind.name_of(item))
+                        .map(str::to_owned),
+                );
+                withheld_items.extend(one.on_page);
+            }
+            told.push(finding);
+        }
+        let pinned = lock.and_then(|lock| lock.servers.get(&self.setup.server)?.listed(kind));
         if let (true, Some(pinned)) = (is_whole, pinned) {
             for name in pinned.keys().filter(|name| !seen.contains(*name)) {
                 if let Some(change) = changes_of_item(kind, name, pinned.get(name), None) {
@@ -305,7 +372,7 @@ impl GuardSession {
         for finding in told {
             self.tell(finding);
         }
-        if kind == PinKind::Tool && has_lock {
+        if kind == PinKind::Tool && lock.is_some() {
             if before == 0 && !listing.is_partial {
                 self.compared.clear();
             }
@@ -394,7 +461,18 @@ impl GuardSession {
             Some(other) => other.to_string(),
         };
         self.note_instructions(&now);
-        match self.compare_instructions(file.as_ref(), &now) {
+        let lock = match file.as_ref().map(LockFile::read).transpose() {
+            Ok(lock) => lock,
+            Err(error) => return self.lock_failed(call, &error),
+        };
+        let definition = [(String::new(), Value::from(now))];
+        let examined = self.examine_instructions(lock.as_ref(), &definition[0].1);
+        let asked = self.questions(INSTRUCTIONS, &examined, &definition);
+        if !asked.is_empty() {
+            return self.hold_definitions(call, asked, value);
+        }
+        let [(_, now)] = definition;
+        match self.compare_instructions((file.as_ref(), lock), examined, &now) {
             Ok(GuardDecision::Block) => {
                 let mut answer = with_id(value, call);
                 if let Some(result) = answer["result"].as_object_mut() {
@@ -407,37 +485,59 @@ impl GuardSession {
         }
     }
 
-    fn compare_instructions(
-        &mut self,
-        file: Option<&LockFile>,
-        now: &str,
-    ) -> Result<GuardDecision, LockFileError> {
-        let policy = self.setup.policy.pins.clone();
-        let server = self.setup.server.clone();
-        let lock = file.map(LockFile::read).transpose()?;
-        let pinned = lock
-            .and_then(|mut lock| lock.servers.remove(&server))
-            .and_then(|pins| pins.instructions);
-        let (mut decision, mut offers) = (GuardDecision::Allow, false);
-        let change = match &pinned {
-            Some(before) => changes_of_text("instructions", before, now)
-                .map(|change| (change, policy.on_change)),
-            None if policy.records_first_use || file.is_none() => None,
-            None => changes_of_text("instructions", "", now)
-                .map(|change| (change, GuardDecision::Block)),
-        };
-        let is_approved = pinned.as_deref() == Some(now);
-        if let Some((change, chosen)) = change {
-            self.tell(self.pin_finding(&change, chosen));
-            (decision, offers) = (chosen, true);
+    /// What is found about instructions.
+    fn examine_instructions(&self, lock: Option<&Lock>, now: &Value) -> Vec<ExaminedDefinition> {
+        let policy = &self.setup.policy.pins;
+        let text = now.as_str().unwrap_or_default();
+        let pinned = lock.and_then(|lock| lock.servers.get(&self.setup.server));
+        let pinned = pinned.and_then(|pins| pins.instructions.as_deref());
+        let change =
+            match pinned {
+                Some(before) => changes_of_text(INSTRUCTIONS, before, text)
+                    .map(|change| (change, policy.on_change)),
+                None if policy.records_first_use || lock.is_none() => None,
+                None => changes_of_text(INSTRUCTIONS, "", text)
+                    .map(|change| (change, GuardDecision::Block)),
+            };
+        let mut examined = Vec::new();
+        if let Some((change, decision)) = change {
+            examined.push(ExaminedDefinition {
+                finding: self.pin_finding(&change, decision),
+                change: Some(change),
+                on_page: vec![0],
+            });
         }
-        if let (false, Some((_, c))) = (is_approved, hidden_text(&json!(now))) {
+        if let (true, Some((_, c))) = (pinned != Some(text), hidden_text(now)) {
             let message = format!(
                 "the instructions have the hidden character U+{:04X}",
                 u32::from(c)
             );
-            self.tell(self.finding(FindingCode::HiddenText, policy.on_hidden, message));
-            (decision, offers) = (decision.max(policy.on_hidden), true);
+            examined.push(ExaminedDefinition {
+                finding: self.finding(FindingCode::HiddenText, policy.on_hidden, message),
+                change: None,
+                on_page: vec![0],
+            });
+        }
+        examined
+    }
+
+    fn compare_instructions(
+        &mut self,
+        (file, lock): (Option<&LockFile>, Option<Lock>),
+        examined: Vec<ExaminedDefinition>,
+        now: &Value,
+    ) -> Result<GuardDecision, LockFileError> {
+        let server = self.setup.server.clone();
+        let pinned = lock
+            .and_then(|mut lock| lock.servers.remove(&server))
+            .and_then(|pins| pins.instructions);
+        let (mut decision, offers) = (GuardDecision::Allow, !examined.is_empty());
+        for mut one in examined {
+            let form = std::iter::once(("", now));
+            let answers = &self.pin_answers;
+            one.finding.decision = answers.resolve(one.finding.decision, INSTRUCTIONS, form);
+            decision = decision.max(one.finding.decision);
+            self.tell(one.finding);
         }
         let Some(file) = file else {
             return Ok(decision);
@@ -446,11 +546,11 @@ impl GuardSession {
         let set = |lock: &mut Lock| {
             let pins: &mut ServerPins = lock.servers.entry(server).or_default();
             pins.origin = pins.origin.take().or(origin);
-            pins.instructions = Some(now.to_owned());
+            pins.instructions = now.as_str().map(str::to_owned);
         };
         if offers {
             file.pending().update(set)?;
-        } else if pinned.is_none() && policy.records_first_use {
+        } else if pinned.is_none() && self.setup.policy.pins.records_first_use {
             file.update(set)?;
         }
         Ok(decision)
@@ -623,6 +723,16 @@ fn count(number: usize, kind: PinKind) -> String {
 fn name_or_number(kind: PinKind, index: usize, item: &Value) -> String {
     let name = kind.name_of(item).map(str::to_owned);
     name.unwrap_or_else(|| format!("#{}", index + 1))
+}
+
+/// The keys of all that were listed, in order and as a set.
+fn unique_names(kind: PinKind, all: &[Value]) -> (Vec<String>, BTreeSet<String>) {
+    let mut seen = BTreeSet::new();
+    let items = all.iter().enumerate();
+    let keys = items
+        .map(|(index, item)| unique_name(kind, index, item, &mut seen))
+        .collect();
+    (keys, seen)
 }
 
 /// The key that an item has among all that were listed; see [`by_name`].

@@ -14,9 +14,11 @@ mod json;
 mod listings;
 mod mentions;
 mod open_calls;
+mod pin_asks;
 mod results;
 mod shared;
 mod tasks;
+mod used_values;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -41,7 +43,7 @@ pub use watch::{WatchError, Watcher};
 
 use crate::finding::{FindingCode, GuardDecision, GuardFinding};
 use crate::pins::{CardKind, LockFile, LockFileError, PinKind, ServerPins};
-use crate::policy::Policy;
+use crate::policy::{ALLOW_LIST, Policy};
 use crate::record::{GuardMetrics, GuardRecorder, SharedRecorder, spans};
 use crate::share::SharedFact;
 use crate::taint::TaintTracker;
@@ -50,7 +52,9 @@ use history::GuardHistory;
 use listings::ExpectedPages;
 use mentions::ToolMentions;
 use open_calls::{OpenCalls, PendingCall};
+use pin_asks::PinAnswers;
 use tasks::TaskOrigins;
+use used_values::UsedValues;
 
 /// What a session is about.
 #[derive(Debug)]
@@ -201,6 +205,8 @@ pub struct GuardSession {
     scan: Option<ScanSession<'static>>,
     taint: TaintTracker,
     history: GuardHistory,
+    /// What arguments had in calls that passed; nothing where no rule looks at it.
+    used_values: Option<UsedValues>,
     open: OpenCalls,
     /// The methods of requests of the server, by id.
     asked_by_server: HashMap<String, String>,
@@ -220,6 +226,8 @@ pub struct GuardSession {
     called_early: BTreeSet<String>,
     /// Why the lock could not be used, until it can be used again.
     lock_failure: Option<String>,
+    /// What people said about definitions that are not approved.
+    pin_answers: PinAnswers,
     /// Tools whose definitions are followed.
     described: BTreeSet<String>,
     /// What tools say of themselves, for rules.
@@ -252,15 +260,25 @@ impl GuardSession {
     /// Returns an error when the lock is there and cannot be used: the guard then guards nothing, and must not look as
     /// if it did.
     pub fn new(setup: GuardSetup, recorder: SharedRecorder) -> Result<Self, LockFileError> {
+        let session = Self::uncounted(setup, recorder)?;
+        if let Some(metrics) = &session.metrics {
+            metrics.session();
+        }
+        Ok(session)
+    }
+
+    /// One that no client has.
+    pub(crate) fn uncounted(
+        setup: GuardSetup,
+        recorder: SharedRecorder,
+    ) -> Result<Self, LockFileError> {
         let approved = match &setup.lock {
             Some(file) => file.read()?.servers.remove(&setup.server),
             None => None,
         };
         let pinned_tools = approved.as_ref().and_then(listings::tools_of_pins);
         let metrics = recorder.with(|recorder| recorder.metrics());
-        if let Some(metrics) = &metrics {
-            metrics.session();
-        }
+        let used_values = setup.policy.sees(ALLOW_LIST).then(UsedValues::default);
         let scan = setup.watcher.as_ref().map(|watcher| watcher.session());
         Ok(Self {
             taint: TaintTracker::new(setup.policy.taint),
@@ -272,6 +290,7 @@ impl GuardSession {
             recorder,
             scan,
             history: GuardHistory::default(),
+            used_values,
             open: OpenCalls::default(),
             asked_by_server: HashMap::new(),
             listings: ExpectedPages::default(),
@@ -284,6 +303,7 @@ impl GuardSession {
             compared: BTreeSet::new(),
             called_early: BTreeSet::new(),
             lock_failure: None,
+            pin_answers: PinAnswers::default(),
             annotations: HashMap::new(),
             tasks: TaskOrigins::default(),
             mentions: ToolMentions::default(),
@@ -346,6 +366,16 @@ impl GuardSession {
     /// Whether a request of an exchange waits for its answer.
     pub fn waits_in(&self, exchange: u64) -> bool {
         self.open.has_exchange(exchange)
+    }
+
+    /// Whether a stream that ended in good order left a request of an exchange without its answer.
+    pub fn lacks_answer_in(&self, exchange: u64) -> bool {
+        // Streams of agents have no last answer, and one of notifications goes on until it ends.
+        let has_answer = |call: &PendingCall| {
+            self.protocol == GuardProtocol::Mcp
+                && call.method != McpMethod::SubscriptionsListen.as_str()
+        };
+        self.open.of_exchange(exchange).iter().any(has_answer)
     }
 
     /// An exchange cannot be judged any more: every request of it gets an error.
@@ -461,7 +491,8 @@ impl GuardSession {
     pub fn server_ended(&mut self, why: &str) -> Vec<GuardAction> {
         let open = self.open.take_all();
         let held = std::mem::take(&mut self.asks).into_values();
-        let waiting: Vec<PendingCall> = open.into_iter().chain(held.map(|ask| ask.call)).collect();
+        let held = held.filter_map(HeldAsk::into_waiting);
+        let waiting: Vec<PendingCall> = open.into_iter().chain(held).collect();
         if !waiting.is_empty() {
             let message = format!("{why}; {} waited for an answer", waiting.len());
             self.tell(self.finding(FindingCode::ServerEnded, GuardDecision::Log, message));
@@ -507,7 +538,7 @@ impl GuardSession {
                 }
                 OneMessage::Hold(ask) => {
                     // A batch is answered as one, so none of it can wait for a person.
-                    answers.extend(self.deny(*ask, "a call in a batch cannot be asked about"));
+                    answers.extend(self.deny(*ask, "what is in a batch cannot be asked about"));
                 }
                 OneMessage::Actions(actions) => answers.extend(actions),
                 OneMessage::Drop => {}
@@ -634,8 +665,9 @@ impl GuardSession {
     fn cancelled(&mut self, id: &Value) {
         self.open.detach_one(self.exchange, id);
         let key = open_calls::key(id);
+        let is_waited_for = |call: &PendingCall| open_calls::key(&call.id) == key;
         self.asks
-            .retain(|_, ask| open_calls::key(&ask.call.id) != key);
+            .retain(|_, ask| !ask.waiting().is_some_and(is_waited_for));
     }
 
     fn client_request(
@@ -650,9 +682,7 @@ impl GuardSession {
         let enforced = self.saw_of_client(&method, Direction::Request, content);
         let is_modern = era_of(&method, &params, None) == McpEra::Modern;
         if method == McpMethod::Initialize.as_str() {
-            self.can_ask = params
-                .pointer("/capabilities/elicitation")
-                .is_some_and(Value::is_object);
+            self.can_ask = asks::can_ask(params.get("capabilities"));
         }
         let arguments = params.get("arguments").cloned().unwrap_or_default();
         let call = PendingCall {
@@ -673,6 +703,9 @@ impl GuardSession {
         if let Some(indicator) = enforced {
             let message = format!("the indicator {indicator} matches this message");
             return OneMessage::Answer(answers::refusal(&call, &message));
+        }
+        if let Some(number) = asks::number_of_round(&call.params) {
+            return self.came_again(number, call, value);
         }
         let one = if call.method == McpMethod::ToolsCall.as_str() {
             self.judge_call(call, value)
@@ -743,6 +776,13 @@ impl GuardSession {
         };
         self.saw(&call.method, Some(Direction::Response), content);
         match outcome {
+            Ok(result) if asks::is_forged(&result) => {
+                // What the person says to it would count as said to us.
+                let message = "the server used a name of the guard's own";
+                let finding = self.finding(FindingCode::Unasked, GuardDecision::Block, message);
+                self.tell(finding.about(call.item()));
+                OneMessage::Answer(answers::refusal(&call, message))
+            }
             Ok(result) => self.judge_result(&call, result, value),
             Err(error) => self.judge_error(&call, error, value),
         }

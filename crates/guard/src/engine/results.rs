@@ -13,7 +13,7 @@ use super::open_calls::PendingCall;
 use super::{GuardSession, OneMessage, shared};
 use crate::finding::{FindingCode, GuardDecision};
 use crate::pins::PinKind;
-use crate::policy::fits;
+use crate::policy::{ALLOW_LIST, fits};
 use crate::share::{MAX_TOLD, SharedFact};
 use crate::taint::fields::told_apart;
 use crate::taint::{CallTaint, TaintLabel, texts_below};
@@ -59,9 +59,17 @@ impl GuardSession {
                 self.tasks.note(call, &result);
                 self.judge_content(call, result, None, value)
             }
-            Some(McpMethod::TasksResult | McpMethod::TasksGet) => {
+            Some(McpMethod::TasksResult) => {
                 let begun = self.tasks.begun_with(call);
                 self.judge_content(begun.as_ref().unwrap_or(call), result, None, value)
+            }
+            Some(McpMethod::TasksGet) => {
+                let begun = self.tasks.begun_with(call);
+                let begun = begun.as_ref().unwrap_or(call);
+                let is_error = result.get("isError") == Some(&Value::Bool(true));
+                // A task is no result of a tool, and neither is what stands in its place.
+                let judged = self.judge_said(begun, result, None, is_error);
+                said_instead(call, judged, value)
             }
             _ => {
                 let all = json!([result]);
@@ -127,15 +135,8 @@ impl GuardSession {
         value: &Value,
     ) -> OneMessage {
         let is_error = result.get("isError") == Some(&Value::Bool(true));
-        match self.judge_said(call, result, read, is_error) {
-            SaidPassage::Pass => OneMessage::Pass,
-            SaidPassage::Redacted(result) => {
-                let mut whole = with_id(value, call);
-                whole["result"] = result;
-                OneMessage::Replace(whole)
-            }
-            SaidPassage::Withheld(why) => OneMessage::Answer(refusal(call, &why)),
-        }
+        let judged = self.judge_said(call, result, read, is_error);
+        said_instead(call, judged, value)
     }
 
     /// Follows and judges what a server answered.
@@ -163,6 +164,7 @@ impl GuardSession {
                 ("call", session.call_value(call, label)),
                 ("taint", taint_value(&CallTaint::default(), label)),
                 ("history", session.history_value()),
+                (ALLOW_LIST, session.allow_list_value()),
                 ("result", result),
             ]
         };
@@ -257,6 +259,19 @@ pub(crate) fn structured(result: &Value) -> Option<Value> {
         }
         (None, [only]) => json_of(only),
         (None, _) => None,
+    }
+}
+
+/// What becomes of the answer to a request whose result was judged.
+fn said_instead(call: &PendingCall, judged: SaidPassage, value: &Value) -> OneMessage {
+    match judged {
+        SaidPassage::Pass => OneMessage::Pass,
+        SaidPassage::Redacted(result) => {
+            let mut whole = with_id(value, call);
+            whole["result"] = result;
+            OneMessage::Replace(whole)
+        }
+        SaidPassage::Withheld(why) => OneMessage::Answer(refusal(call, &why)),
     }
 }
 

@@ -30,6 +30,14 @@ impl GuardSession {
         }
     }
 
+    /// Takes in what a session beside this one learned, and keeps it for partners.
+    pub(crate) fn relay(&mut self, facts: Vec<SharedFact>) {
+        self.learn(&facts);
+        if let Some(kept) = &mut self.facts {
+            kept.extend(facts);
+        }
+    }
+
     /// What was learned since this was asked last.
     pub(crate) fn take_facts(&mut self) -> Vec<SharedFact> {
         self.facts.as_mut().map(std::mem::take).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use proofhouse_protocol::mcp::McpMethod;
+use proofhouse_protocol::mcp::{McpMethod, result_type};
 use serde_json::Value;
 
 use super::open_calls::PendingCall;
@@ -31,7 +31,13 @@ pub(super) struct TaskOrigins {
 impl TaskOrigins {
     /// Remembers a task, if that is what a request was answered with.
     pub(super) fn note(&mut self, call: &PendingCall, result: &Value) {
-        let id = result.pointer("/task/taskId").and_then(Value::as_str);
+        // The stateless revisions have no member around it.
+        let is_task = result
+            .get(result_type::KEY)
+            .is_some_and(|kind| kind == result_type::TASK);
+        let flat = result.get("taskId").filter(|_| is_task);
+        let id = result.pointer("/task/taskId").or(flat);
+        let id = id.and_then(Value::as_str);
         let Some(id) = id.filter(|id| id.len() <= MAX_ID) else {
             return;
         };
@@ -57,7 +63,8 @@ impl TaskOrigins {
 
     /// The request that a task was begun with, as if this one were it; nothing where this asks for no known task.
     pub(super) fn begun_with(&self, call: &PendingCall) -> Option<PendingCall> {
-        if call.method != McpMethod::TasksResult.as_str() {
+        let method = McpMethod::parse(&call.method)?;
+        if !matches!(method, McpMethod::TasksResult | McpMethod::TasksGet) {
             return None;
         }
         let id = call.params.get("taskId")?.as_str()?;

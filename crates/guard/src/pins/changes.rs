@@ -36,6 +36,14 @@ pub struct PinDifference {
     pub after: Option<Value>,
 }
 
+impl PinChange {
+    /// Whether everything that differs is told.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.differences.len() < MAX_DIFFERENCES
+    }
+}
+
 impl fmt::Display for PinChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = match self.code {

@@ -25,6 +25,7 @@ pub use file::{LockFile, LockFileError, NoSuchLock};
 pub use inspect::{Inspection, Suspicion, hidden_text, inspect};
 pub use lock::{FILE, LOCK_LIMITS, Lock, LockSyntax};
 pub use lookalike::{is_mixed, skeleton};
+pub(crate) use review::visible;
 pub use review::{OfferedChanges, UnknownServer, approve, check_server, diff_lines, review};
 
 /// A kind of definition that has a name and comes in lists.

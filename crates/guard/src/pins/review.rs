@@ -173,7 +173,7 @@ pub fn diff_lines(change: &PinChange) -> Vec<String> {
 }
 
 /// A text in which everything can be seen.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_invisible(c) || c.is_control() {

@@ -57,7 +57,7 @@ pub(super) static PINS: TypeSpec = TypeSpec {
         FieldSpec::optional(
             "on_change",
             Kind::Choice(ON_CHANGE),
-            "Definitions that differ from the lock: `block` withholds them, `log` lets them pass. Default: block.",
+            "Definitions that differ from the lock: `block` withholds them, `ask` asks a person and withholds them without a yes, `log` lets them pass. Default: block.",
         ),
         FieldSpec::optional(
             "on_hidden",
@@ -168,7 +168,7 @@ pub(super) static RULE: TypeSpec = TypeSpec {
         FieldSpec::optional(
             "when",
             Kind::SomeText,
-            "A CEL expression over `call`, `taint` and `history`, and `result` for results. Without it, the rule matches whenever `pattern` does.",
+            "A CEL expression over `call`, `taint`, `history` and `allow_list`, and `result` for results. Without it, the rule matches whenever `pattern` does.",
         ),
         FieldSpec::optional(
             "pattern",
@@ -197,7 +197,7 @@ pub(super) static RULE: TypeSpec = TypeSpec {
 
 pub(super) static ASKS: TypeSpec = TypeSpec {
     name: "AskPolicy",
-    doc: "How people are asked. Without an answer in time, the call is denied.",
+    doc: "How people are asked, about calls and about definitions. Without an answer in time, it is denied.",
     fields: &[FieldSpec::optional(
         "timeout",
         Kind::Duration(Durations::POSITIVE),

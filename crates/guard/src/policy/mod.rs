@@ -25,8 +25,11 @@ pub const LIMITS: ReadLimits = ReadLimits {
     max_nodes: 50_000,
 };
 
+/// What expressions call the values that arguments had before.
+pub const ALLOW_LIST: &str = "allow_list";
+
 const FIRST_USE: &[&str] = &["record", "block"];
-const ON_CHANGE: &[&str] = &["block", "log"];
+const ON_CHANGE: &[&str] = &["block", "ask", "log"];
 const ON_ERROR: &[&str] = &["block", "allow"];
 const RULE_SCOPES: &[&str] = &["call", "result"];
 const LABELS: &[&str] = &["untrusted", "secret", "trusted"];
@@ -103,6 +106,13 @@ impl Policy {
         read(STOCK).0
     }
 
+    /// Whether an expression of a rule names a variable.
+    #[must_use]
+    pub fn sees(&self, variable: &str) -> bool {
+        let mut programs = self.rules.iter().filter_map(|rule| rule.when.as_ref());
+        programs.any(|program| program.variables().any(|name| name == variable))
+    }
+
     /// What is known of a tool.
     #[must_use]
     pub fn label(&self, server: &str, tool: &str) -> Option<&ToolLabel> {
@@ -123,6 +133,20 @@ pub struct PinPolicy {
     pub on_lookalike: GuardDecision,
     /// Names that another server has.
     pub on_shadow: GuardDecision,
+}
+
+impl PinPolicy {
+    /// Whether it asks about anything.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        let all = [
+            self.on_change,
+            self.on_hidden,
+            self.on_lookalike,
+            self.on_shadow,
+        ];
+        all.contains(&GuardDecision::Ask)
+    }
 }
 
 impl Default for PinPolicy {

@@ -9,14 +9,15 @@ use proofhouse_source::format::{DurationError, Durations, FileFormat, FormatRead
 use proofhouse_source::{Diagnostic, DocumentWalk, NodeRef, YamlScalar, did_you_mean};
 
 use super::{
-    EnforcedIndicator, IndicatorPolicy, LIMITS, PinPolicy, Policy, PolicyRule, ToolLabel, fields,
+    ALLOW_LIST, EnforcedIndicator, IndicatorPolicy, LIMITS, PinPolicy, Policy, PolicyRule,
+    ToolLabel, fields,
 };
 use crate::finding::GuardDecision;
 use crate::taint::{TaintLabel, TaintLimits};
 
 /// What expressions may name.
-const CALL_VARIABLES: &[&str] = &["call", "taint", "history"];
-const RESULT_VARIABLES: &[&str] = &["call", "taint", "history", "result"];
+const CALL_VARIABLES: &[&str] = &["call", "taint", "history", ALLOW_LIST];
+const RESULT_VARIABLES: &[&str] = &["call", "taint", "history", ALLOW_LIST, "result"];
 
 /// Whether a text is meant to be a policy: it says so at the top level.
 #[must_use]
@@ -354,6 +355,7 @@ mod tests {
                 "GP-009 4:6",
             ),
             ("policy: 1\nasks: {timeout: 0s}\n", "GP-005 2:17"),
+            ("policy: 1\npins: {on_change: aks}\n", "GP-005 2:19"),
             ("policy: 1\ntaint: {budget: 3}\n", "GP-005 2:17"),
         ] {
             let (_, findings) = read(text);

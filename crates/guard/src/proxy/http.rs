@@ -16,7 +16,7 @@ use proofhouse_wire::client::{Client, ClientError, StreamedResponse};
 use proofhouse_wire::server::{Handler, Reply, ReplyBody, Request, StreamWriter, stream};
 use proofhouse_wire::sse::SseEvent;
 use proofhouse_wire::sync::lock;
-use proofhouse_wire::{Bytes, HeaderMap, Method, StatusCode, Url, origin};
+use proofhouse_wire::{Bytes, HeaderMap, HeaderValue, Method, StatusCode, Url, origin};
 use serde_json::Value;
 
 use super::agent_card::{AgentPlaces, CardRefusal};
@@ -28,7 +28,7 @@ use crate::engine::{
     TextPassage,
 };
 use crate::pins::{CardKind, LockFileError};
-use crate::share::SessionGroup;
+use crate::share::{SessionGroup, SessionShare};
 
 /// The header of a redirect that says where to.
 const LOCATION: &str = "location";
@@ -95,6 +95,8 @@ struct HttpProxy {
     agent: Option<Arc<AgentPlaces>>,
     /// The sessions that know what those of this guard learn.
     group: Option<SessionGroup>,
+    /// The guards of other servers that do.
+    share: Option<SessionShare>,
 }
 
 /// Sessions by their id, and when each was begun. Stateless clients share the one without an id.
@@ -221,7 +223,17 @@ impl HttpGuard {
             sign_in,
             agent,
             group,
+            share: None,
         })))
+    }
+
+    /// The same together with the guards of other servers, with which the group of this one shares a session.
+    pub(crate) fn with_partners(self, share: Option<SessionShare>) -> Self {
+        // Nobody else has it yet.
+        Self(match Arc::try_unwrap(self.0) {
+            Ok(proxy) => Arc::new(HttpProxy { share, ..proxy }),
+            Err(shared) => shared,
+        })
     }
 
     /// Where clients reach the server through the guard.
@@ -233,6 +245,14 @@ impl HttpGuard {
 
 impl Handler for HttpGuard {
     async fn handle(&self, request: Request) -> Reply {
+        let reply = self.reply(request).await;
+        self.0.tell_partners().await;
+        reply
+    }
+}
+
+impl HttpGuard {
+    async fn reply(&self, request: Request) -> Reply {
         let proxy = Arc::clone(&self.0);
         if !origin::is_allowed(&request.headers, proxy.address) {
             return refused(
@@ -288,6 +308,13 @@ impl HttpProxy {
         url.to_string()
     }
 
+    /// Partners know what was learned before anybody here acts on it.
+    async fn tell_partners(&self) {
+        if let Some(share) = &self.share {
+            share.tell().await;
+        }
+    }
+
     async fn exchange(self: Arc<Self>, request: Request) -> Reply {
         let session = match self.session_of(&request) {
             Ok(session) => session,
@@ -330,6 +357,7 @@ impl HttpProxy {
             Bytes::new()
         };
         let target = self.target(&request);
+        self.tell_partners().await;
         let sent = self
             .client
             .send(request.method.clone(), &target, headers, body);
@@ -410,28 +438,11 @@ impl HttpProxy {
         body: Bytes,
         headers: &mut HeaderMap,
     ) -> Result<Bytes, Box<Reply>> {
-        let mut actions = match exchange.judge(MessageFrom::Client, &body) {
+        let actions = match exchange.judge(MessageFrom::Client, &body) {
             Passage::Pass => return Ok(body),
             Passage::Instead(actions) => actions,
         };
-        let mut is_asked = false;
-        if let Some((number, text)) = actions.iter().find_map(|action| match action {
-            GuardAction::Question { number, text } => Some((*number, text.clone())),
-            _ => None,
-        }) {
-            let time = exchange.with(|session| session.ask_timeout());
-            // A client that hangs up takes this request with it, wherever it waits.
-            let _open = OpenAsk { exchange, number };
-            let allowed = match &self.asker {
-                Some(asker) => asker.ask(&text, time).await,
-                None => Some(false),
-            };
-            actions = exchange.with(|session| match allowed {
-                Some(allowed) => session.answer(number, allowed),
-                None => session.expire(number),
-            });
-            is_asked = true;
-        }
+        let (actions, is_asked) = self.asked(exchange, actions).await;
         let (mut to_server, mut to_client): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         for action in actions {
             match action {
@@ -469,6 +480,33 @@ impl HttpProxy {
             (None, Some(text)) => Err(Box::new(Reply::json(StatusCode::OK, text))),
             (None, None) => Err(Box::new(Reply::empty(StatusCode::ACCEPTED))),
         }
+    }
+
+    /// Asks the person about what is held, if anything is: what follows from the answer takes its place.
+    async fn asked(
+        &self,
+        exchange: &HttpExchange,
+        actions: Vec<GuardAction>,
+    ) -> (Vec<GuardAction>, bool) {
+        let question = actions.iter().find_map(|action| match action {
+            GuardAction::Question { number, text } => Some((*number, text.clone())),
+            _ => None,
+        });
+        let Some((number, text)) = question else {
+            return (actions, false);
+        };
+        let time = exchange.with(|session| session.ask_timeout());
+        // A client that hangs up takes this request with it, wherever it waits.
+        let _open = OpenAsk { exchange, number };
+        let allowed = match &self.asker {
+            Some(asker) => asker.ask(&text, time).await,
+            None => Some(false),
+        };
+        let actions = exchange.with(|session| match allowed {
+            Some(allowed) => session.answer(number, allowed),
+            None => session.expire(number),
+        });
+        (actions, true)
     }
 
     /// Leads a redirect through the guard; a client would follow it straight to the server, past the guard. `is_served` says
@@ -535,6 +573,12 @@ impl HttpProxy {
                 "the answer is compressed, so it cannot be judged",
             );
         }
+        if !response.headers.get_all("content-type").iter().all(is_utf8) {
+            return unanswerable(
+                &exchange,
+                "the answer is not in UTF-8, so it cannot be judged",
+            );
+        }
         if response.is_event_stream() {
             let (writer, body) = stream();
             tokio::spawn(async move { self.pass_events(exchange, response, writer).await });
@@ -577,10 +621,13 @@ impl HttpProxy {
         }
         let judged = match exchange.judge(MessageFrom::Server, &body) {
             Passage::Pass => body,
-            Passage::Instead(actions) => match one_body(&to_client(actions)) {
-                Some(text) => text.into(),
-                None => return unanswerable(&exchange, "the answer did not pass"),
-            },
+            Passage::Instead(actions) => {
+                let (actions, _) = self.asked(&exchange, actions).await;
+                match one_body(&to_client(actions)) {
+                    Some(text) => text.into(),
+                    None => return unanswerable(&exchange, "the answer did not pass"),
+                }
+            }
         };
         exchange.with(|session| session.exchange_ended(exchange.number));
         reply.with_body(ReplyBody::Whole(judged))
@@ -602,7 +649,15 @@ impl HttpProxy {
             };
             match piece {
                 Ok(Some(piece)) => events.push(&piece),
-                Ok(None) => break,
+                Ok(None) => {
+                    // A client that waits for its answer would wait for ever.
+                    if exchange.with(|session| session.lacks_answer_in(exchange.number)) {
+                        let why = "the server ended its stream without an answer";
+                        self.tell_broken_off(&exchange, why, has_ids, &writer).await;
+                        return;
+                    }
+                    break;
+                }
                 Err(error) => {
                     let why = format!("the server broke off: {error}");
                     let told = self.tell_broken_off(&exchange, &why, has_ids, &writer);
@@ -616,7 +671,13 @@ impl HttpProxy {
                 let sent = match events.next() {
                     Ok(Some(raw)) => {
                         has_ids |= raw.event.as_ref().is_some_and(|event| event.id.is_some());
-                        match judged_event(&exchange, raw) {
+                        let judged = tokio::select! {
+                            judged = self.judged_event(&exchange, raw) => judged,
+                            // It takes a question that nobody answered yet with it.
+                            () = writer.closed() => break,
+                        };
+                        self.tell_partners().await;
+                        match judged {
                             Some(bytes) => writer.write(bytes).await,
                             None => continue,
                         }
@@ -641,6 +702,36 @@ impl HttpProxy {
             }
         }
         exchange.with(|session| session.exchange_ended(exchange.number));
+    }
+
+    /// The bytes that are sent for an event, if any are.
+    async fn judged_event(&self, exchange: &HttpExchange, raw: RawEvent) -> Option<Bytes> {
+        let RawEvent { bytes, event } = raw.unequivocal()?;
+        let Some(event) = event.filter(|event| !event.data.is_empty()) else {
+            return Some(bytes.into());
+        };
+        if event.event.as_deref().is_some_and(|name| name != "message") {
+            exchange
+                .with(|session| session.refused("an event that is no message of MCP did not pass"));
+            return None;
+        }
+        match exchange.judge(MessageFrom::Server, event.data.as_bytes()) {
+            Passage::Pass => Some(bytes.into()),
+            Passage::Instead(actions) => {
+                let (actions, _) = self.asked(exchange, actions).await;
+                let texts = to_client(actions).into_iter();
+                let events = texts.map(|data| {
+                    SseEvent {
+                        data,
+                        ..event.clone()
+                    }
+                    .encode()
+                });
+                Some(events.collect::<String>())
+                    .filter(|text| !text.is_empty())
+                    .map(Bytes::from)
+            }
+        }
     }
 
     /// Tells the client that a stream has no more answers. Returns whether it was told.
@@ -684,12 +775,19 @@ impl HttpProxy {
                 }
                 let body = response.bytes().await.unwrap_or_default();
                 if let Ok(card) = serde_json::from_slice(&body) {
+                    self.ask_about_card(exchange, &card).await;
                     exchange.with(|session| session.first_card(&card));
                     return;
                 }
             }
         }
         exchange.with(GuardSession::no_card);
+    }
+
+    /// Asks about a card that nobody approved, if the policy says so.
+    async fn ask_about_card(&self, exchange: &HttpExchange, card: &Value) {
+        let asked = exchange.with(|session| session.ask_about_public_card(card));
+        self.asked(exchange, asked).await;
     }
 
     /// What the server has at an address, whole, or what the client is told instead.
@@ -732,13 +830,13 @@ impl HttpProxy {
         for name in ["etag", "content-digest", "digest", "repr-digest"] {
             reply.headers.remove(name);
         }
-        match self.judged_card(&request, agent, &body) {
+        match self.judged_card(&request, agent, &body).await {
             Ok(card) => reply.with_body(ReplyBody::Whole(card.to_string().into())),
             Err(refusal) => refused(StatusCode::BAD_GATEWAY, &refusal.to_string()),
         }
     }
 
-    fn judged_card(
+    async fn judged_card(
         &self,
         request: &Request,
         agent: &AgentPlaces,
@@ -750,6 +848,7 @@ impl HttpProxy {
             session: self.session_of(request)?,
             group: self.group.clone(),
         };
+        self.ask_about_card(&exchange, &card).await;
         let judged = exchange.with(|session| session.judge_card(CardKind::Public, &card));
         if let Some(reason) = judged? {
             return Err(CardRefusal::Withheld(reason));
@@ -789,32 +888,16 @@ impl HttpProxy {
     }
 }
 
-/// The bytes that are sent for an event, if any are.
-fn judged_event(exchange: &HttpExchange, raw: RawEvent) -> Option<Bytes> {
-    let RawEvent { bytes, event } = raw.unequivocal()?;
-    let Some(event) = event.filter(|event| !event.data.is_empty()) else {
-        return Some(bytes.into());
-    };
-    if event.event.as_deref().is_some_and(|name| name != "message") {
-        exchange.with(|session| session.refused("an event that is no message of MCP did not pass"));
-        return None;
-    }
-    match exchange.judge(MessageFrom::Server, event.data.as_bytes()) {
-        Passage::Pass => Some(bytes.into()),
-        Passage::Instead(actions) => {
-            let texts = to_client(actions).into_iter();
-            let events = texts.map(|data| {
-                SseEvent {
-                    data,
-                    ..event.clone()
-                }
-                .encode()
-            });
-            Some(events.collect::<String>())
-                .filter(|text| !text.is_empty())
-                .map(Bytes::from)
-        }
-    }
+/// Whether a type of content names no other encoding than what is judged: a client would read other letters.
+fn is_utf8(content_type: &HeaderValue) -> bool {
+    let text = String::from_utf8_lossy(content_type.as_bytes()).to_ascii_lowercase();
+    let mut named = text.split("charset").skip(1);
+    named.all(|after| {
+        let name = after.trim_start_matches([' ', '\t', '=', '"', '\'']);
+        let end = name.find(['"', '\'', ';', ',', ' ', '\t']);
+        let name = &name[..end.unwrap_or(name.len())];
+        matches!(name, "utf-8" | "utf8" | "us-ascii" | "ascii")
+    })
 }
 
 /// Messages as one body; several of them are a batch.

@@ -81,6 +81,46 @@ struct SharedSession<O> {
     session: Arc<Mutex<GuardSession>>,
     share: Option<SessionShare>,
     client: AsyncMutex<O>,
+    /// The person who is asked, and how long.
+    asker: Option<Arc<PersonAsker>>,
+    ask_timeout: Duration,
+}
+
+/// What waits for people, beside a pump: it ends with the pump.
+type PendingAsks = JoinSet<Option<(u64, bool)>>;
+
+impl<O: AsyncWrite + Unpin + Send + 'static> SharedSession<O> {
+    /// Waits for the people who are asked, without holding anything else back.
+    fn wait_for_people(self: &Arc<Self>, actions: &[GuardAction], waiting: &mut PendingAsks) {
+        for action in actions {
+            match action {
+                GuardAction::Await(ask) => {
+                    let (shared, ask) = (Arc::clone(self), *ask);
+                    waiting.spawn(async move {
+                        tokio::time::sleep(shared.ask_timeout).await;
+                        for action in shared.with(|session| session.expire(ask)) {
+                            if let GuardAction::ToClient(text) = action {
+                                let _ = shared.tell_client(text.as_bytes(), false).await;
+                            }
+                        }
+                        None
+                    });
+                }
+                GuardAction::Question { number, text } => {
+                    let (asker, number, text) = (self.asker.clone(), *number, text.clone());
+                    let timeout = self.ask_timeout;
+                    waiting.spawn(async move {
+                        let allowed = match asker {
+                            Some(asker) => asker.ask(&text, timeout).await,
+                            None => Some(false),
+                        };
+                        allowed.map(|allowed| (number, allowed))
+                    });
+                }
+                GuardAction::ToServer(_) | GuardAction::ToClient(_) => {}
+            }
+        }
+    }
 }
 
 impl<O: AsyncWrite + Unpin> SharedSession<O> {
@@ -142,17 +182,18 @@ where
         session,
         share,
         client: AsyncMutex::new(output),
+        asker,
+        ask_timeout: timeout,
     });
     let from_client = pump_client(
         GuardLines::new(input, limits.max_message_bytes),
         server_in,
         Arc::clone(&shared),
-        (timeout, asker),
         limits.exit_timeout,
     );
     let from_server = pump_server(
         GuardLines::new(server_out, limits.max_message_bytes),
-        &shared,
+        Arc::clone(&shared),
     );
     tokio::pin!(from_server);
     let server_left = {
@@ -171,16 +212,8 @@ where
             None => "the server ended".to_owned(),
         };
         let actions = shared.with(|session| session.server_ended(&why));
-        let telling = async {
-            for action in actions {
-                if let GuardAction::ToClient(text) = action
-                    && shared.tell_client(text.as_bytes(), false).await.is_err()
-                {
-                    break;
-                }
-            }
-        };
         // A client that does not read must not keep us.
+        let telling = tell_all(actions, &shared);
         let _ = tokio::time::timeout(limits.exit_timeout, telling).await;
         status
     } else {
@@ -238,7 +271,6 @@ async fn pump_client<I, W, O>(
     mut lines: GuardLines<I>,
     mut server: W,
     shared: Arc<SharedSession<O>>,
-    (ask_timeout, asker): (Duration, Option<Arc<PersonAsker>>),
     exit_timeout: Duration,
 ) -> ClientPumpEnd
 where
@@ -246,7 +278,7 @@ where
     W: AsyncWrite + Unpin,
     O: AsyncWrite + Unpin + Send + 'static,
 {
-    let mut waiting: JoinSet<Option<(u64, bool)>> = JoinSet::new();
+    let mut waiting = PendingAsks::new();
     loop {
         let line = tokio::select! {
             line = lines.next() => match line {
@@ -281,33 +313,7 @@ where
             }
             Judged::Instead(actions) => actions,
         };
-        for action in &actions {
-            match action {
-                GuardAction::Await(ask) => {
-                    let (shared, ask) = (Arc::clone(&shared), *ask);
-                    waiting.spawn(async move {
-                        tokio::time::sleep(ask_timeout).await;
-                        for action in shared.with(|session| session.expire(ask)) {
-                            if let GuardAction::ToClient(text) = action {
-                                let _ = shared.tell_client(text.as_bytes(), false).await;
-                            }
-                        }
-                        None
-                    });
-                }
-                GuardAction::Question { number, text } => {
-                    let (asker, number, text) = (asker.clone(), *number, text.clone());
-                    waiting.spawn(async move {
-                        let allowed = match asker {
-                            Some(asker) => asker.ask(&text, ask_timeout).await,
-                            None => Some(false),
-                        };
-                        allowed.map(|allowed| (number, allowed))
-                    });
-                }
-                GuardAction::ToServer(_) | GuardAction::ToClient(_) => {}
-            }
-        }
+        shared.wait_for_people(&actions, &mut waiting);
         let carried = carry(actions, &mut server, &shared);
         if let Some(end) = unless_left(carried, &mut lines, exit_timeout).await {
             return end;
@@ -371,30 +377,55 @@ async fn carry<W: AsyncWrite + Unpin, O: AsyncWrite + Unpin>(
 }
 
 /// Carries what the server says, until it ends or the client takes no more.
-async fn pump_server<R, O>(mut lines: GuardLines<R>, shared: &SharedSession<O>)
+async fn pump_server<R, O>(mut lines: GuardLines<R>, shared: Arc<SharedSession<O>>)
 where
     R: AsyncRead + Unpin,
-    O: AsyncWrite + Unpin,
+    O: AsyncWrite + Unpin + Send + 'static,
 {
-    while let Ok(Some(line)) = lines.next().await {
-        let judged = judged(shared, MessageFrom::Server, &line);
+    let mut waiting = PendingAsks::new();
+    loop {
+        let line = tokio::select! {
+            line = lines.next() => match line {
+                Ok(Some(line)) => line,
+                Ok(None) | Err(_) => return,
+            },
+            Some(done) = waiting.join_next() => {
+                if let Ok(Some((number, allowed))) = done {
+                    let actions = shared.with(|session| session.answer(number, allowed));
+                    shared.tell_partners().await;
+                    if tell_all(actions, &shared).await.is_err() {
+                        return;
+                    }
+                }
+                continue;
+            }
+        };
+        let judged = judged(&shared, MessageFrom::Server, &line);
         shared.tell_partners().await;
         let told = match judged {
             Judged::Pass(bytes) => shared.tell_client(bytes, true).await,
             Judged::Instead(actions) => {
-                let mut told = Ok(());
-                for action in actions {
-                    if let GuardAction::ToClient(text) = action {
-                        told = told.and(shared.tell_client(text.as_bytes(), false).await);
-                    }
-                }
-                told
+                shared.wait_for_people(&actions, &mut waiting);
+                tell_all(actions, &shared).await
             }
         };
         if told.is_err() {
             return;
         }
     }
+}
+
+/// Tells the client what is for it.
+async fn tell_all<O: AsyncWrite + Unpin>(
+    actions: Vec<GuardAction>,
+    shared: &SharedSession<O>,
+) -> std::io::Result<()> {
+    for action in actions {
+        if let GuardAction::ToClient(text) = action {
+            shared.tell_client(text.as_bytes(), false).await?;
+        }
+    }
+    Ok(())
 }
 
 /// A line that was judged.

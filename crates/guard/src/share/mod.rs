@@ -45,6 +45,8 @@ struct ShareState {
     /// The name of our server.
     server: String,
     session: Arc<Mutex<GuardSession>>,
+    /// The sessions that the session stands for, where it has no messages of its own.
+    group: Option<SessionGroup>,
     partners: Mutex<BTreeMap<u64, Arc<SharePartner>>>,
     next: AtomicU64,
     cancel: CancellationToken,
@@ -67,12 +69,39 @@ impl SessionShare {
         server: &str,
         session: Arc<Mutex<GuardSession>>,
     ) -> Result<Self, ShareError> {
+        Self::join_for(setup, server, session, None).await
+    }
+
+    /// The same for a guard over HTTP, whose clients have a session each: the sessions of the group that is returned know what
+    /// partners learn, and partners what they learn. `hub` is a session that has seen nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when there is no place where guards can meet safely.
+    pub async fn join_as_group(
+        setup: &ShareSetup,
+        server: &str,
+        hub: GuardSession,
+    ) -> Result<(Self, SessionGroup), ShareError> {
+        let hub = Arc::new(Mutex::new(hub));
+        let group = SessionGroup::with_hub(Arc::clone(&hub));
+        let share = Self::join_for(setup, server, hub, Some(group.clone())).await?;
+        Ok((share, group))
+    }
+
+    async fn join_for(
+        setup: &ShareSetup,
+        server: &str,
+        session: Arc<Mutex<GuardSession>>,
+        group: Option<SessionGroup>,
+    ) -> Result<Self, ShareError> {
         let place = SharePlace::open(setup)?;
         let held = place.hold().await?;
         let (listener, socket) = place.bind()?.into_parts();
         let state = Arc::new(ShareState {
             server: server.to_owned(),
             session,
+            group,
             partners: Mutex::default(),
             next: AtomicU64::new(1),
             cancel: CancellationToken::new(),
@@ -125,6 +154,13 @@ impl ShareState {
 
     fn with_partners<T>(&self, work: impl FnOnce(&mut BTreeMap<u64, Arc<SharePartner>>) -> T) -> T {
         work(&mut lock(&self.partners))
+    }
+
+    fn learn(&self, facts: &[SharedFact]) {
+        match &self.group {
+            Some(group) => group.learn(facts),
+            None => self.with_session(|session| session.learn(facts)),
+        }
     }
 
     fn note(&self, code: FindingCode, message: &str) {
@@ -261,7 +297,7 @@ async fn listen(
         };
         match message {
             Some(ShareMessage::Facts { number, facts }) => {
-                state.with_session(|session| session.learn(&facts));
+                state.learn(&facts);
                 if partner.say(&ShareMessage::Heard { number }).is_err() {
                     break;
                 }

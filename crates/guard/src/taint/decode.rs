@@ -51,6 +51,9 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
     if let Some(plain) = json(text) {
         found(TaintForm::Json, &plain);
     }
+    if let Some(plain) = plain_letters(text) {
+        found(TaintForm::Unicode, &plain);
+    }
     let unescaped = entities(text);
     if let Some(plain) = visible(unescaped.as_deref().unwrap_or(text)) {
         found(TaintForm::Invisible, &plain);
@@ -77,6 +80,33 @@ pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
                 found(form, &plain);
             }
         }
+    }
+}
+
+/// The text with ASCII in place of letters and digits that are the same in another shape, if it has any: full-width, mathematical and
+/// circled ones.
+fn plain_letters(text: &str) -> Option<String> {
+    if text.is_ascii() || text.len() > MAX_BYTES || !text.chars().any(|c| ascii_of(c).is_some()) {
+        return None;
+    }
+    let plain = text.chars().map(|c| ascii_of(c).unwrap_or(c));
+    Some(plain.filter(|c| !is_invisible(*c)).collect())
+}
+
+/// The character of ASCII that another one is a shape of.
+fn ascii_of(c: char) -> Option<char> {
+    let code = u32::from(c);
+    let letter = |index: u32| {
+        let base = if index < 26 { 'A' } else { 'a' };
+        char::from_u32(u32::from(base) + index % 26)
+    };
+    match code {
+        0xff01..=0xff5e => char::from_u32(code - 0xfee0),
+        0x3002 | 0xff61 => Some('.'),
+        0x24b6..=0x24e9 => letter(code - 0x24b6),
+        0x1d400..=0x1d6a3 => letter((code - 0x1d400) % 52),
+        0x1d7ce..=0x1d7ff => char::from_u32(u32::from('0') + (code - 0x1d7ce) % 10),
+        _ => None,
     }
 }
 

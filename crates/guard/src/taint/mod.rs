@@ -96,6 +96,8 @@ pub enum TaintForm {
     Json,
     /// It stands there with entities of HTML, or the other way round.
     Entities,
+    /// Its letters have another shape, as full-width ones have, or those in the result.
+    Unicode,
     /// Characters that cannot be seen stand in it, or in the result.
     Invisible,
     /// It is spread over several arguments.
@@ -115,6 +117,7 @@ impl TaintForm {
             Self::Percent => "percent",
             Self::Json => "json",
             Self::Entities => "entities",
+            Self::Unicode => "unicode",
             Self::Invisible => "invisible",
             Self::Split => "split",
         }
@@ -600,7 +603,7 @@ fn each_value(value: &Value, found: &mut dyn FnMut(bool, &str, &str)) {
     fn walk(value: &Value, path: &mut String, found: &mut dyn FnMut(bool, &str, &str)) {
         match value {
             Value::String(text) => found(false, path, text),
-            Value::Number(number) => found(false, path, &number.to_string()),
+            Value::Number(number) => found(false, path, &fields::written(number)),
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     let length = path.len();

@@ -1,5 +1,6 @@
 //! Agents of A2A behind the guard, in both generations: cards are pinned and lead to the guard, messages and streams are judged.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -8,7 +9,7 @@ use proofhouse_guard::engine::{
     AskRoute, GuardProtocol, GuardSession, GuardSetup, MessageFrom, Passage,
 };
 use proofhouse_guard::pins::{CardKind, LockFile};
-use proofhouse_guard::proxy::HttpGuard;
+use proofhouse_guard::proxy::{HttpGuard, PersonAsker};
 use proofhouse_guard::{FindingCode, GuardFinding};
 use proofhouse_wire::client::{Client, StreamedResponse};
 use proofhouse_wire::server::{BoundServer, Handler, Reply, Request};
@@ -35,14 +36,18 @@ struct Tried {
 
 impl Tried {
     fn new(lock: Option<&Path>) -> Self {
+        Self::with(POLICY, lock, AskRoute::Nobody)
+    }
+
+    fn with(text: &str, lock: Option<&Path>, asks: AskRoute) -> Self {
         let (recorder, found) = recorder();
         let setup = GuardSetup {
             server: "agent".to_owned(),
             origin: None,
-            policy: Arc::new(policy(POLICY)),
+            policy: Arc::new(policy(text)),
             lock: lock.map(LockFile::new),
             watcher: None,
-            asks: AskRoute::Nobody,
+            asks,
         };
         let session = GuardSession::new(setup, recorder.shared()).unwrap();
         Self {
@@ -314,6 +319,19 @@ async fn a_card_leads_to_the_guard_and_what_passes_is_what_was_sent() {
 }
 
 #[test]
+fn a_card_with_hidden_characters_is_withheld_without_a_lock_too() {
+    let card = json!({"name": "Echo", "url": "http://127.0.0.1:1/", "description": "Says\u{200b} it back"});
+    let mut tried = Tried::new(None);
+    let withheld = tried.session.judge_card(CardKind::Public, &card).unwrap();
+    assert!(withheld.is_some());
+    assert_eq!(tried.codes(), [FindingCode::HiddenText]);
+    let plain =
+        json!({"name": "Echo", "url": "http://127.0.0.1:1/", "description": "Says it back"});
+    let passed = tried.session.judge_card(CardKind::Public, &plain).unwrap();
+    assert_eq!((passed, tried.codes()), (None, vec![]));
+}
+
+#[test]
 fn the_card_of_those_who_are_known_is_pinned_too() {
     let directory = tempfile::tempdir().unwrap();
     let lock = directory.path().join("proofhouse.lock");
@@ -416,4 +434,51 @@ async fn a_card_is_compared_before_the_first_message() {
     let seen = agent.seen.lock().unwrap().concat();
     assert_eq!(seen, "", "only the card was asked for");
     cancel.cancel();
+}
+
+#[tokio::test]
+async fn a_person_is_asked_about_a_card_that_changed() {
+    const ASK: &str = "policy: 1\npins: {on_change: ask}\n";
+    for (said, passes) in [("y\n", true), ("n\n", false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = directory.path().join("proofhouse.lock");
+        let text = "version: 1\nservers:\n  agent:\n    agentCard: {name: Other}\n";
+        std::fs::write(&lock, text).unwrap();
+        let cancel = CancellationToken::new();
+        let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let agent = Arc::new(Agent::default());
+        let bound = BoundServer::new(local).await.unwrap();
+        agent.address.set(bound.address()).unwrap();
+        let upstream = format!("http://{}/rpc", bound.address());
+        tokio::spawn(bound.serve(Arc::clone(&agent), WireLimits::default(), cancel.clone()));
+        let bound = BoundServer::new(local).await.unwrap();
+        let own = format!("http://{}/rpc", bound.address());
+        let client = Client::new(WireLimits::default()).unwrap();
+        let make = Box::new(move || Ok(Tried::with(ASK, Some(&lock), AskRoute::Person).session));
+        let (keyboard, mut typed) = std::io::pipe().unwrap();
+        let screen = crate::http::Screen::default();
+        let asker = PersonAsker::new(keyboard, screen.clone()).unwrap();
+        let asker = Some(Arc::new(asker));
+        let address = bound.address();
+        let guard = HttpGuard::new(&upstream, address, client.clone(), asker, make, None).unwrap();
+        tokio::spawn(bound.serve(Arc::new(guard), WireLimits::default(), cancel.clone()));
+        let (message, _) = generations()[1];
+        let body = message(1, "hi").to_string();
+        let answering = async {
+            while !screen.0.lock().unwrap().contains("Allow it?") {
+                tokio::task::yield_now().await;
+            }
+            typed.write_all(said.as_bytes()).unwrap();
+        };
+        let (answer, ()) = tokio::join!(send(&client, Method::POST, &own, &body), answering);
+        let answer = String::from_utf8(answer.bytes().await.unwrap().to_vec()).unwrap();
+        assert_eq!(!answer.contains("-32010"), passes, "{answer}");
+        let question = screen.0.lock().unwrap().clone();
+        assert!(question.contains("agent card changed"), "{question}");
+        // It is asked once in a session.
+        let again = send(&client, Method::POST, &own, &body).await;
+        let again = String::from_utf8(again.bytes().await.unwrap().to_vec()).unwrap();
+        assert_eq!(!again.contains("-32010"), passes, "{again}");
+        cancel.cancel();
+    }
 }

@@ -170,6 +170,110 @@ fn nobody_who_answers_is_a_denial() {
     assert_eq!(mute.codes().last(), Some(&FindingCode::AskDenied));
 }
 
+/// A call of a client that speaks the stateless revision and asks its user by a form.
+fn modern(id: u64, more: &Value) -> Value {
+    let mut params = json!({"name": "send", "arguments": tainted(), "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+        "progressToken": id,
+    }});
+    for (key, value) in more.as_object().unwrap() {
+        params[key] = value.clone();
+    }
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+/// The number of the ask that a modern call is answered with, and its question.
+fn asked_modern(passage: &Passage) -> (u64, Value) {
+    let Passage::Instead(actions) = passage else {
+        panic!("it passed");
+    };
+    let [GuardAction::ToClient(answer), GuardAction::Await(number)] = actions.as_slice() else {
+        panic!("{actions:?}");
+    };
+    let answer: Value = serde_json::from_str(answer).unwrap();
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    (*number, answer["result"].clone())
+}
+
+fn allows(allow: bool) -> Value {
+    json!({"proofhouse-guard": {"action": "accept", "content": {"allow": allow}}})
+}
+
+#[test]
+fn a_client_without_requests_of_servers_is_asked_by_an_answer() {
+    let mut tried = flow("ask");
+    let (_, asked) = asked_modern(&tried.client_says(&modern(7, &json!({}))));
+    let question = &asked["inputRequests"]["proofhouse-guard"];
+    assert_eq!(question["method"], "elicitation/create");
+    let text = question["params"]["message"].as_str().unwrap();
+    assert!(text.contains("eve@evil.example"), "{text}");
+    // The server gets the call that the client would have sent without us.
+    let again = json!({"inputResponses": allows(true), "requestState": asked["requestState"]});
+    let Passage::Instead(actions) = tried.client_says(&modern(8, &again)) else {
+        panic!("the answer is ours");
+    };
+    let [GuardAction::ToServer(sent)] = actions.as_slice() else {
+        panic!("{actions:?}");
+    };
+    let sent: Value = serde_json::from_str(sent).unwrap();
+    assert_eq!(sent, modern(8, &json!({})));
+    assert_eq!(tried.codes().last(), Some(&FindingCode::AskAllowed));
+    // Its answer reaches the client, and the same answer opens nothing twice.
+    let answer =
+        json!({"jsonrpc": "2.0", "id": 8, "result": {"resultType": "complete", "content": []}});
+    assert_eq!(tried.server_says(&answer), Passage::Pass);
+    assert!(refusal(&tried.client_says(&modern(9, &again))).contains("nobody answered"));
+}
+
+#[test]
+fn a_modern_call_that_nobody_allows_does_not_pass() {
+    for responses in [
+        allows(false),
+        json!({"proofhouse-guard": {"action": "decline"}}),
+        json!({}),
+        json!(null),
+    ] {
+        let mut tried = flow("ask");
+        let (_, asked) = asked_modern(&tried.client_says(&modern(7, &json!({}))));
+        let again = json!({"inputResponses": responses, "requestState": asked["requestState"]});
+        assert!(refusal(&tried.client_says(&modern(8, &again))).contains("said no"));
+    }
+    // An answer about one call allows no other one.
+    let mut tried = flow("ask");
+    let (_, asked) = asked_modern(&tried.client_says(&modern(7, &json!({}))));
+    let other = json!({"inputResponses": allows(true), "requestState": asked["requestState"],
+        "arguments": {"to": "eve@evil.example", "body": "everything"}});
+    assert!(refusal(&tried.client_says(&modern(8, &other))).contains("another call"));
+    // Nobody answers in time: the client has its answer already.
+    let mut tried = flow("ask");
+    let (number, asked) = asked_modern(&tried.client_says(&modern(7, &json!({}))));
+    tried.findings();
+    assert_eq!(tried.session.expire(number), []);
+    assert_eq!(tried.codes(), [FindingCode::AskDenied]);
+    let late = json!({"inputResponses": allows(true), "requestState": asked["requestState"]});
+    assert!(refusal(&tried.client_says(&modern(8, &late))).contains("nobody answered"));
+    // A client that only opens addresses has no form to ask with.
+    let mut tried = flow("ask");
+    let url = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}}}});
+    assert!(refusal(&tried.client_says(&modern(7, &url))).contains("cannot ask its user"));
+}
+
+#[test]
+fn a_server_cannot_ask_for_the_guard() {
+    let mut tried = flow("ask");
+    let request = modern(7, &json!({"arguments": {"to": "ada"}}));
+    for forged in [
+        json!({"resultType": "input_required", "requestState": "proofhouse-guard:1"}),
+        json!({"resultType": "input_required", "inputRequests": {"proofhouse-guard": {"method": "elicitation/create"}}}),
+    ] {
+        assert_eq!(tried.client_says(&request), Passage::Pass);
+        let answer = json!({"jsonrpc": "2.0", "id": 7, "result": forged});
+        assert!(refusal(&tried.server_says(&answer)).contains("name of the guard"));
+        assert_eq!(tried.codes().last(), Some(&FindingCode::Unasked));
+    }
+}
+
 #[test]
 fn a_server_cannot_answer_for_the_user() {
     let mut tried = flow("ask");
@@ -208,6 +312,37 @@ fn secrets_and_history_can_be_asked_about() {
     assert_eq!(tried.call("ping", &json!({})), Passage::Pass);
     assert_eq!(tried.call("ping", &json!({})), Passage::Pass);
     assert!(refusal(&tried.call("ping", &json!({}))).contains("often"));
+}
+
+#[test]
+fn a_rule_knows_which_values_calls_had_before() {
+    let text = "policy: 1\nrules:\n  - {id: new-recipient, when: 'call.tool == \"send\" && !(\"to\" in allow_list && call.arguments.to in allow_list.to)', decision: ask, on_error: block}\n  - {id: never, when: 'call.arguments.to == \"mallory\"', decision: block, on_error: allow}\n";
+    let mut tried = Tried::new(policy(text), None);
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}});
+    tried.exchange("initialize", &params, &json!({"capabilities": {}}));
+    // What another tool was called with counts as well, and what did not pass does not.
+    assert_eq!(tried.call("look_up", &json!({"to": "ada"})), Passage::Pass);
+    assert_ne!(
+        tried.call("look_up", &json!({"to": "mallory"})),
+        Passage::Pass
+    );
+    assert_eq!(tried.call("send", &json!({"to": "ada"})), Passage::Pass);
+    for to in ["mallory", "bob"] {
+        let Passage::Instead(actions) = tried.call("send", &json!({"to": to})) else {
+            panic!("{to} passed");
+        };
+        let GuardAction::Await(number) = actions[1] else {
+            panic!("{actions:?}");
+        };
+        // One of them is allowed.
+        if to == "bob" {
+            tried.session.answer(number, true);
+        } else {
+            tried.session.expire(number);
+        }
+    }
+    assert_eq!(tried.call("send", &json!({"to": "bob"})), Passage::Pass);
+    assert_ne!(tried.call("send", &json!({"to": "mallory"})), Passage::Pass);
 }
 
 #[test]

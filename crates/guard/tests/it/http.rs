@@ -87,6 +87,7 @@ impl Handler for Upstream {
                 body
             })),
             "long" => Reply::json(StatusCode::OK, text(&"x".repeat(8 << 20))),
+            "tools/list" => Reply::json(StatusCode::OK, hidden_list(id)),
             "secret" => Reply::json(StatusCode::OK, text("the word is swordfish.")),
             "html" => Reply::empty(StatusCode::OK).with_header("content-type", "text/html").with_body(ReplyBody::Whole("<p>".into())),
             "moved_here" => redirect("http://HOST/mcp?again=1"),
@@ -98,6 +99,9 @@ impl Handler for Upstream {
                 reply.headers.append("content-encoding", "gzip".parse().unwrap());
                 reply
             }
+            "utf8" => Reply::json(StatusCode::OK, text("x")).with_header("content-type", "application/json; Charset=\"UTF-8\""),
+            "utf7" => Reply::json(StatusCode::OK, text("+AGUAdgBl-")).with_header("content-type", "application/json; charset=utf-7"),
+            "utf7_events" => Reply::empty(StatusCode::OK).with_header("content-type", "text/event-stream;charset = utf-7").with_body(ReplyBody::Whole(format!("data: {}\n\n", text("+AGUAdgBl-")).into())),
             "zip" => Reply::json(StatusCode::OK, text("x")).with_header("content-encoding", "gzip"),
             "other" => Reply::json(StatusCode::OK, json!({"jsonrpc": "2.0", "id": "not yours", "result": {}}).to_string()),
             "login_elsewhere" => Reply::empty(StatusCode::UNAUTHORIZED).with_header(
@@ -111,6 +115,13 @@ impl Handler for Upstream {
             _ => Reply::json(StatusCode::OK, text(TEXT)),
         }
     }
+}
+
+/// A list with a character that cannot be seen.
+fn hidden_list(id: &Value) -> String {
+    format!(
+        "{{ \"jsonrpc\":\"2.0\",\"id\" :{id}, \"result\":{{\"tools\":[{{\"name\":\"a\",\"description\":\"Hid\u{200b}den\"}}]}} }}"
+    )
 }
 
 struct Setup {
@@ -352,6 +363,18 @@ async fn an_answer_that_cannot_be_judged_is_an_error_for_the_request() {
 }
 
 #[tokio::test]
+async fn letters_that_a_client_could_read_in_another_way_do_not_pass() {
+    let setup = start(policy("policy: 1\n"), None).await;
+    for (tool, passes) in [("utf8", true), ("utf7", false), ("utf7_events", false)] {
+        let (_, text) = setup.post(&call(tool, &json!({}))).await;
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(answer["result"].is_object(), passes, "{tool}: {text}");
+        assert_eq!(answer["id"], 1, "{tool}: {text}");
+        assert!(!text.contains("+AGU"), "{tool}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn only_the_server_is_reachable_and_only_from_this_machine() {
     let setup = start(flow("block"), None).await;
     for (path, headers, expected) in [
@@ -418,7 +441,7 @@ async fn a_document_for_signing_in_is_reachable_where_the_server_says_it_is() {
 
 /// What is asked, kept.
 #[derive(Clone, Default)]
-struct Screen(Arc<Mutex<String>>);
+pub(crate) struct Screen(pub(crate) Arc<Mutex<String>>);
 
 impl Write for Screen {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -462,6 +485,52 @@ async fn a_person_at_the_terminal_decides() {
             FindingCode::AskDenied
         };
         assert!(codes.contains(&expected), "{codes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_at_the_terminal_decides_about_definitions() {
+    let text = "policy: 1\npins: {on_hidden: ask}\n";
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let in_stream =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"name": "stream"}});
+    for (answer, passes) in [("y\n", true), ("no\n", false)] {
+        for request in [&list, &in_stream] {
+            let (keyboard, mut typed) = std::io::pipe().unwrap();
+            let screen = Screen::default();
+            let asker = PersonAsker::new(keyboard, screen.clone()).unwrap();
+            let setup = start(policy(text), Some(asker)).await;
+            let body = request.to_string();
+            let asking = setup.post(&body);
+            let said = hidden_list(&json!(1));
+            let answering = async {
+                if request.get("params").is_some() {
+                    while setup.upstream.streams.lock().unwrap().is_empty() {
+                        tokio::task::yield_now().await;
+                    }
+                    let writer = setup.upstream.streams.lock().unwrap().remove(0);
+                    let event = format!("data: {said}\n\n");
+                    writer.write(event).await.unwrap();
+                    drop(writer);
+                }
+                while !screen.0.lock().unwrap().contains("Allow it?") {
+                    tokio::task::yield_now().await;
+                }
+                typed.write_all(answer.as_bytes()).unwrap();
+            };
+            let done = async { tokio::join!(asking, answering) };
+            let ((_, text), ()) = tokio::time::timeout(HANGS, done)
+                .await
+                .expect("it is answered");
+            assert_eq!(text.contains(&said), passes, "{text}");
+            assert_eq!(text.contains("Hid"), passes, "{text}");
+            let expected = if passes {
+                FindingCode::AskAllowed
+            } else {
+                FindingCode::AskDenied
+            };
+            assert_eq!(setup.codes(), [expected, FindingCode::HiddenText]);
+        }
     }
 }
 

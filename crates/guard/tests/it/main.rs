@@ -18,6 +18,7 @@ mod learn;
 mod memory;
 mod orders;
 mod pack;
+mod pin_asks;
 mod pins;
 mod pins_random;
 mod record;

@@ -141,6 +141,12 @@ fn what_is_suspicious_is_found_at_first_sight() {
             "Reads \u{e0049}\u{e0067} a file.",
             FindingCode::HiddenText,
         ),
+        (
+            "read",
+            "Reads\u{fe01}\u{fe05}\u{fe02} a file.",
+            FindingCode::HiddenText,
+        ),
+        ("read", "Reads\u{3164} a file.", FindingCode::HiddenText),
         ("re\u{430}d", "Reads a file.", FindingCode::LookalikeName),
         ("send-Emai1", "Sends.", FindingCode::LookalikeName),
     ] {
@@ -400,6 +406,15 @@ fn a_list_without_an_end_is_told_once() {
     let found = tried.findings();
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].code.as_str(), "pin_unfinished");
+}
+
+#[test]
+fn emoji_hide_nothing() {
+    let mut tried = Tried::new(Policy::stock(), None);
+    let tools =
+        json!([{"name": "read", "description": "Reads ❤️ 1️⃣ 👩‍👩‍👧 ⚠︎ a file.", "inputSchema": {}}]);
+    assert_eq!(tried.list_tools(&tools), tools);
+    assert_eq!(tried.codes(), []);
 }
 
 #[test]

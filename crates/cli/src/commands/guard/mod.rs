@@ -77,9 +77,9 @@ pub(crate) struct GuardCommand {
     #[arg(long, value_name = "PROTOCOL", requires = "url", default_value = "mcp")]
     protocol: GuardProtocol,
 
-    /// Share tracked values with other guards of this name, over stdio [default: with the guards that the same client
-    /// starts]
-    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    /// Share tracked values with other guards of this name [default: over stdio, with the guards that the same client
+    /// starts; with --url, with none]
+    #[arg(long, value_name = "NAME")]
     session: Option<String>,
 
     /// Do not share tracked values with other guards

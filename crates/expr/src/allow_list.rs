@@ -1,4 +1,5 @@
-//! The action allow list: which values of each parameter a task has used, so that events about others stay out.
+//! The action allow list: which values of each parameter a task has used, so that events about others stay out, and rules of the
+//! guard know what is new.
 //!
 //! There is one rule for what it takes in, wherever a list is kept: a sealed parameter never grows, null is no
 //! value, and a list has a limit in number and size.
@@ -17,7 +18,7 @@ pub const MAX_VALUE_BYTES: usize = 4_096;
 /// The values by parameter name: one namespace over the parameters of the tool, its actions and events.
 ///
 /// ```
-/// use proofhouse_tools::allow_list::AllowList;
+/// use proofhouse_expr::allow_list::AllowList;
 /// use serde_json::json;
 ///
 /// let mut list = AllowList::default();
