@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod audit;
+pub mod client_address;
 mod collector;
 mod connection_limiter;
 mod dashboard;
@@ -15,5 +16,6 @@ pub mod otel_bridge;
 mod peer;
 pub mod problem;
 pub mod rate;
+mod received_body;
 
 pub use collector::OtlpCollector;

@@ -19,5 +19,6 @@ mod liveness;
 mod push_channels;
 mod repeats;
 mod retention;
+mod room;
 mod simulation;
 mod unstorable;
