@@ -38,7 +38,7 @@ use proofhouse_wire::sync::{read, write};
 use tokio::sync::Semaphore;
 
 pub(crate) use audit_note::AuditNote;
-pub(crate) use caller::{COOKIE, Caller, cookie, recognise, signed_in};
+pub(crate) use caller::{COOKIE, Caller, cookie, recognise, signed_in, take_request};
 pub(crate) use campaign_reports::{BaselineQuery, compared, report_page};
 pub(crate) use campaign_stream::CAMPAIGN_LOOK;
 pub(crate) use campaign_views::{CampaignDetailView, SuccessView, TrendPointView};

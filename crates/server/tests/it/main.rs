@@ -20,5 +20,6 @@ mod push_channels;
 mod repeats;
 mod retention;
 mod room;
+mod signing_in;
 mod simulation;
 mod unstorable;
