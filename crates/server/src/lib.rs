@@ -2,9 +2,7 @@
 
 pub mod api;
 pub mod audit;
-pub mod client_address;
 mod collector;
-mod connection_limiter;
 mod dashboard;
 pub mod engine;
 pub mod key_change;
@@ -13,7 +11,6 @@ pub mod listen;
 pub mod metrics;
 pub mod oidc;
 pub mod otel_bridge;
-mod peer;
 pub mod problem;
 pub mod rate;
 mod received_body;

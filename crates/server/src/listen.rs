@@ -25,13 +25,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-pub use crate::connection_limiter::ConnectionLimits;
-use crate::connection_limiter::{
-    ActiveRequest, Admission, ConnectionLimiter, ConnectionState, Permit,
-};
 use crate::metrics::{Metrics, OverLimit};
 use crate::problem::Problem;
 use crate::received_body::ReceivedBody;
+pub use proofhouse_wire::connection_limiter::ConnectionLimits;
+use proofhouse_wire::connection_limiter::{
+    ActiveRequest, Admission, ConnectionLimiter, ConnectionState, Permit,
+};
 
 /// How long a new connection may take until its first request is there, greeting with TLS included.
 const FIRST_TIME: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::connection_limiter::ConnectionState;
+use proofhouse_wire::connection_limiter::ConnectionState;
 
 /// The rest of a body is not waited for: others need its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
     use crate::api::whole;
-    use crate::connection_limiter::{
+    use proofhouse_wire::connection_limiter::{
         ActiveRequest, Admission, ConnectionLimiter, ConnectionLimits,
     };
 

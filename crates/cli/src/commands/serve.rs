@@ -13,7 +13,6 @@ use proofhouse_campaign::config::{InvalidDuration, duration, positive_duration};
 use proofhouse_manifest::interpolate::Secrets;
 use proofhouse_server::api::{Api, ApiConfig, is_essential};
 use proofhouse_server::audit;
-use proofhouse_server::client_address::TrustedProxies;
 use proofhouse_server::engine::{
     Engine, EngineOptions, EngineRetention, MAX_LEASE, MIN_LEASE, ManifestSource, OperatorSetup,
 };
@@ -29,7 +28,9 @@ use proofhouse_subjects::operator::Operator;
 use proofhouse_tools::operator::{SignInConfig, proxy_network};
 use proofhouse_wire::files::FileInput;
 use proofhouse_wire::sync::{lock, read, write};
-use proofhouse_wire::{CancellationToken, allow_open_files, listen_address, write_files};
+use proofhouse_wire::{
+    CancellationToken, TrustedProxies, allow_open_files, listen_address, write_files,
+};
 use serde_json::json;
 use tokio::net::TcpListener;
 

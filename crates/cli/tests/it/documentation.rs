@@ -193,7 +193,7 @@ fn sources(directory: &Path, found: &mut String) {
 fn the_tests_of_the_promises_are_there() {
     let page = text(&root().join("docs/explanation/server-promises.md"));
     let mut known = String::new();
-    for name in ["store", "server", "cli"] {
+    for name in ["wire", "store", "server", "cli"] {
         for part in ["src", "tests"] {
             sources(&root().join("crates").join(name).join(part), &mut known);
         }

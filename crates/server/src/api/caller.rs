@@ -14,8 +14,8 @@ use super::audit_note::AuditNote;
 use super::sessions::{SessionOwner, form_token};
 use super::{Api, store_problem};
 use crate::keys::{self, KeyScope, TenantNamespaces};
-use crate::peer;
 use crate::problem::Problem;
+use proofhouse_wire::peer;
 
 /// The cookie of the dashboard.
 pub(crate) const COOKIE: &str = "proofhouse_session";

@@ -34,6 +34,8 @@ use std::sync::{Arc, RwLock};
 use axum::Router;
 use proofhouse_store::{Store, StoreError};
 use proofhouse_tools::receive::subscription::CALLBACK_PATH;
+use proofhouse_wire::TrustedProxies;
+use proofhouse_wire::connection_limiter::ConnectionLimits;
 use proofhouse_wire::sync::{read, write};
 use tokio::sync::Semaphore;
 
@@ -62,8 +64,6 @@ pub(crate) use views::{
     EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };
 
-use crate::client_address::TrustedProxies;
-use crate::connection_limiter::ConnectionLimits;
 use crate::engine::{Engine, EngineError};
 use crate::metrics::Metrics;
 use crate::oidc::IdentityProvider;

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use proofhouse_wire::sync::lock;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::peer;
+use crate::sync::lock;
 
 /// How many connections a listener has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Default for ConnectionLimits {
 
 /// Admits the connections of a listener.
 #[derive(Debug)]
-pub(crate) struct ConnectionLimiter {
+pub struct ConnectionLimiter {
     limits: ConnectionLimits,
     opened: Instant,
     connections: Mutex<ConnectionTable>,
@@ -58,7 +58,7 @@ struct ConnectionTable {
 
 /// What is known of one connection.
 #[derive(Debug)]
-pub(crate) struct ConnectionState {
+pub struct ConnectionState {
     opened: Instant,
     requests: AtomicUsize,
     was_used: AtomicBool,
@@ -76,38 +76,42 @@ pub(crate) struct ConnectionState {
 
 impl ConnectionState {
     /// Whether a request is under way, from its head to the end of its answer.
-    pub(crate) fn is_busy(&self) -> bool {
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
         self.requests.load(Ordering::Acquire) > 0
     }
 
     /// Whether there ever was a request.
-    pub(crate) fn was_used(&self) -> bool {
+    #[must_use]
+    pub fn was_used(&self) -> bool {
         self.was_used.load(Ordering::Acquire)
     }
 
     /// Waits until the connection is to make way.
-    pub(crate) async fn evicted(&self) {
+    pub async fn evicted(&self) {
         self.leave.cancelled().await;
     }
 
     /// The same, for whoever must hold it by itself.
-    pub(crate) fn eviction(&self) -> WaitForCancellationFutureOwned {
+    #[must_use]
+    pub fn eviction(&self) -> WaitForCancellationFutureOwned {
         self.leave.clone().cancelled_owned()
     }
 
     /// Notes whether the client still has to send the rest of a body.
-    pub(crate) fn note_receiving(&self, is_receiving: bool) {
+    pub fn note_receiving(&self, is_receiving: bool) {
         let since = if is_receiving { self.now().max(1) } else { 0 };
         self.receiving_since.store(since, Ordering::Release);
     }
 
     /// Whether its client has stopped reading for too long.
-    pub(crate) fn is_given_up(&self) -> bool {
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
         self.is_given_up.load(Ordering::Acquire)
     }
 
     /// Notes whether there is something that the client has not made room for.
-    pub(crate) fn note_full(&self, is_full: bool) {
+    pub fn note_full(&self, is_full: bool) {
         if is_full {
             let (now, order) = (self.now().max(1), Ordering::AcqRel);
             // Since when, if it is known already.
@@ -127,8 +131,10 @@ impl ConnectionState {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn full_since(&self) -> u64 {
+    /// Since when there is something that the client has not made room for, in milliseconds after the listener was opened; 0 if
+    /// there is nothing.
+    #[must_use]
+    pub fn full_since(&self) -> u64 {
         self.full_since.load(Ordering::Acquire)
     }
 
@@ -158,10 +164,12 @@ enum LeaveReason {
 
 /// A request under way; the connection does not make way for others meanwhile.
 #[derive(Debug)]
-pub(crate) struct ActiveRequest(Arc<ConnectionState>);
+pub struct ActiveRequest(Arc<ConnectionState>);
 
 impl ActiveRequest {
-    pub(crate) fn at(state: &Arc<ConnectionState>) -> Self {
+    /// A request of this connection, until this is dropped.
+    #[must_use]
+    pub fn at(state: &Arc<ConnectionState>) -> Self {
         state.requests.fetch_add(1, Ordering::AcqRel);
         state.was_used.store(true, Ordering::Release);
         Self(Arc::clone(state))
@@ -177,10 +185,11 @@ impl Drop for ActiveRequest {
 
 /// The right of a connection to be there, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub struct Permit {
     limiter: Arc<ConnectionLimiter>,
     peer: IpAddr,
-    pub(crate) state: Arc<ConnectionState>,
+    /// What is known of the connection.
+    pub state: Arc<ConnectionState>,
 }
 
 impl Drop for Permit {
@@ -191,7 +200,7 @@ impl Drop for Permit {
 
 /// What a new connection came to.
 #[derive(Debug)]
-pub(crate) enum Admission {
+pub enum Admission {
     /// There was room.
     Free(Permit),
     /// There is room because an idle connection makes way.
@@ -202,7 +211,8 @@ pub(crate) enum Admission {
 
 impl ConnectionLimiter {
     /// A limiter for which a body is slow after this time.
-    pub(crate) fn new(limits: ConnectionLimits, slow_body: Duration) -> Arc<Self> {
+    #[must_use]
+    pub fn new(limits: ConnectionLimits, slow_body: Duration) -> Arc<Self> {
         Arc::new(Self {
             limits,
             opened: Instant::now(),
@@ -215,7 +225,8 @@ impl ConnectionLimiter {
     }
 
     /// Admits a new connection. `leave` is cancelled when it is to make way.
-    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr, leave: CancellationToken) -> Admission {
+    #[must_use]
+    pub fn admit(self: &Arc<Self>, address: IpAddr, leave: CancellationToken) -> Admission {
         let peer = peer::of(address);
         let mut connections = self.connections();
         let is_over_share = connections.of.get(&peer).map_or(0, Vec::len) >= self.limits.of_peer;
@@ -259,13 +270,13 @@ impl ConnectionLimiter {
     }
 
     /// Has so many connections make way, though there is room for more: the machine has none. Returns how many do.
-    pub(crate) fn evict_idle(&self, count: usize) -> usize {
+    pub fn evict_idle(&self, count: usize) -> usize {
         let mut connections = self.connections();
         (0..count).take_while(|_| connections.evict()).count()
     }
 
     /// Gives up the connections whose clients have not taken anything of what they are sent for so long.
-    pub(crate) fn give_up_stalled(&self, time: Duration) {
+    pub fn give_up_stalled(&self, time: Duration) {
         let connections = self.connections();
         let stalled = connections.of.values().flatten();
         for state in stalled.filter(|state| state.is_stalled(time)) {
