@@ -72,6 +72,7 @@ async fn idle(time: Duration) -> Result<f64, String> {
             all: room,
             of_peer: room,
         },
+        essential: |_| false,
     };
     let stop = CancellationToken::new();
     let patience = Duration::from_secs(1);

@@ -193,6 +193,7 @@ impl Server {
                 of_peer: listen::ConnectionLimits::MOST,
                 ..listen::ConnectionLimits::default()
             },
+            essential: |_| false,
         };
         let stop = CancellationToken::new();
         let serving = listen::serve(

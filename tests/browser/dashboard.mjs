@@ -273,27 +273,35 @@ const signIn = async (page) => {
 }
 
 // In the dark, and in a narrow window without scripts.
+const file = (place) => (place.startsWith("/tasks/") ? "-task" : place.replaceAll("/", "-").replace("@", "-"));
 {
   const { context, page, complaints } = await open({ colorScheme: "dark", viewport: { width: 1280, height: 900 } });
   await signIn(page);
   const task = await page.locator("tbody a").first().getAttribute("href");
-  for (const place of ["", "/errors", "/events", "/manifests", task.replace("/dashboard", "")]) {
+  const places = ["", "/errors", "/events", "/manifests", "/campaigns", "/campaigns/nightly@1", "/campaigns/nightly/trend",
+    task.replace("/dashboard", "")];
+  for (const place of places) {
     await page.goto(`${url}/dashboard${place}`);
     const bad = await page.evaluate(pale);
     check(`dark ${place}: contrast`, bad.length === 0, bad);
-    await shot(page, `dark${place.startsWith("/tasks") ? "-task" : place.replace("/", "-")}`);
+    const said = await page.locator("main").innerText();
+    check(`${place}: times are for people`, !/\d{4}-\d\d-\d\dT\d/.test(said), said.match(/.*\d{4}-\d\d-\d\dT\d.*/g));
+    await shot(page, `dark${file(place)}`);
   }
   check("dark: nothing to complain of", complaints.length === 0, complaints);
   await context.close();
 
   const narrow = await open({ viewport: { width: 390, height: 844 }, javaScriptEnabled: false });
   await signIn(narrow.page);
-  for (const place of ["", "/errors", "/events", "/manifests", task.replace("/dashboard", "")]) {
+  for (const place of places) {
     await narrow.page.goto(`${url}/dashboard${place}`);
     const width = await narrow.page.locator("html").evaluate((root) => root.scrollWidth);
     check(`narrow ${place}: no scrolling sideways`, width > 0 && width <= 390, { width });
-    await shot(narrow.page, `narrow${place.startsWith("/tasks") ? "-task" : place.replace("/", "-")}`);
+    await shot(narrow.page, `narrow${file(place)}`);
   }
+  await narrow.page.goto(`${url}/dashboard`);
+  const first = await narrow.page.locator("tbody a").first().boundingBox();
+  check("narrow: the first task is on the first screen", first.y < 844, first);
   // Without scripts: what is said is said, and the page can be loaded again by itself.
   await narrow.page.goto(`${url}/dashboard?text=Good+morning`);
   await narrow.page.locator("tbody a").first().click();

@@ -3,7 +3,6 @@
 pub mod api;
 pub mod audit;
 mod collector;
-mod connection_limiter;
 mod dashboard;
 pub mod engine;
 pub mod key_change;
@@ -12,8 +11,8 @@ pub mod listen;
 pub mod metrics;
 pub mod oidc;
 pub mod otel_bridge;
-mod peer;
 pub mod problem;
 pub mod rate;
+mod received_body;
 
 pub use collector::OtlpCollector;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
+use axum::response::IntoResponse as _;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
@@ -24,12 +25,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-pub use crate::connection_limiter::ConnectionLimits;
-use crate::connection_limiter::{
-    ActiveRequest, Admission, ConnectionLimiter, ConnectionState, Permit,
-};
 use crate::metrics::{Metrics, OverLimit};
 use crate::problem::Problem;
+use crate::received_body::ReceivedBody;
+pub use proofhouse_wire::connection_limiter::ConnectionLimits;
+use proofhouse_wire::connection_limiter::{
+    ActiveRequest, Admission, ConnectionLimiter, ConnectionState, Permit,
+};
 
 /// How long a new connection may take until its first request is there, greeting with TLS included.
 const FIRST_TIME: Duration = Duration::from_secs(10);
@@ -47,6 +49,13 @@ const TOO_MANY_FILES: [i32; 3] = [24, 23, 10_024];
 const MAX_STALL: Duration = Duration::from_secs(60);
 /// How often that is looked at, for all connections of a listener at once.
 const STALL_LOOK: Duration = Duration::from_secs(15);
+/// How long a body may be coming until its connection makes way for another one where there is no room.
+const SLOW_BODY: Duration = Duration::from_secs(5);
+/// Connections beyond the limits, for what must be answered whatever others hold.
+const RESERVE: ConnectionLimits = ConnectionLimits {
+    all: 32,
+    of_peer: 32,
+};
 /// Connections that are told at the same time that there is no room; more are only closed.
 const MAX_REFUSALS: usize = 64;
 /// How long telling may take.
@@ -106,6 +115,8 @@ pub struct Listener {
     pub router: Router,
     /// How many connections there may be.
     pub limits: ConnectionLimits,
+    /// Whether a path is answered although there is no room for another connection: it has a few connections of its own.
+    pub essential: fn(&str) -> bool,
 }
 
 /// Serves until `stop`; requests that are under way then have until `patience` is over.
@@ -120,7 +131,9 @@ pub async fn serve(
     let accepting = TaskTracker::new();
     for listener in listeners {
         let acceptor = Acceptor {
-            limiter: ConnectionLimiter::new(listener.limits),
+            limiter: ConnectionLimiter::new(listener.limits, SLOW_BODY),
+            reserve: ConnectionLimiter::new(RESERVE, Duration::ZERO),
+            essential: listener.essential,
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
             metrics: Arc::clone(&metrics),
             connections: connections.clone(),
@@ -145,6 +158,9 @@ pub async fn serve(
 #[derive(Clone)]
 struct Acceptor {
     limiter: Arc<ConnectionLimiter>,
+    /// Where connections are admitted that find no room; only what is essential is answered there.
+    reserve: Arc<ConnectionLimiter>,
+    essential: fn(&str) -> bool,
     refusals: Arc<Semaphore>,
     metrics: Arc<Metrics>,
     connections: TaskTracker,
@@ -153,19 +169,35 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    /// Lets a connection in, if there is room or an idle one makes way.
-    fn admit(&self, peer: SocketAddr) -> Option<Permit> {
+    /// Lets a connection in, if there is room or another one makes way.
+    fn admit(&self, peer: SocketAddr) -> Option<AdmittedConnection> {
+        if let Some(permit) = self.admit_at(&self.limiter, peer) {
+            return Some(AdmittedConnection {
+                permit,
+                is_reserved: false,
+            });
+        }
+        // It is not known yet what it will ask for.
+        let Some(permit) = self.admit_at(&self.reserve, peer) else {
+            self.metrics.over_limit.one(OverLimit::Refused);
+            return None;
+        };
+        self.metrics.over_limit.one(OverLimit::Reserved);
+        Some(AdmittedConnection {
+            permit,
+            is_reserved: true,
+        })
+    }
+
+    fn admit_at(&self, limiter: &Arc<ConnectionLimiter>, peer: SocketAddr) -> Option<Permit> {
         // Every connection has a token of its own: a shared one is a lock that all of them take with every request.
-        match self.limiter.admit(peer.ip(), self.abort.child_token()) {
+        match limiter.admit(peer.ip(), self.abort.child_token()) {
             Admission::Free(permit) => Some(permit),
             Admission::Evicted(permit) => {
                 self.metrics.over_limit.one(OverLimit::MadeWay);
                 Some(permit)
             }
-            Admission::Full => {
-                self.metrics.over_limit.one(OverLimit::Refused);
-                None
-            }
+            Admission::Full => None,
         }
     }
 
@@ -198,8 +230,12 @@ impl Acceptor {
     }
 }
 
+fn no_room() -> Problem {
+    Problem::unavailable("there is no room for another connection; try again later")
+}
+
 async fn refuse(mut stream: TcpStream) -> io::Result<()> {
-    let problem = Problem::unavailable("there is no room for another connection; try again later");
+    let problem = no_room();
     let wait = problem.retry_after.unwrap_or_default();
     let body = serde_json::to_string(&problem).unwrap_or_default();
     let answer = format!(
@@ -229,6 +265,7 @@ async fn accept(listener: Listener, acceptor: Acceptor) {
             () = acceptor.stop.cancelled() => return,
             _ = look.tick() => {
                 acceptor.limiter.give_up_stalled(MAX_STALL);
+                acceptor.reserve.give_up_stalled(MAX_STALL);
                 continue;
             }
             accepted = socket.accept() => accepted,
@@ -240,7 +277,7 @@ async fn accept(listener: Listener, acceptor: Acceptor) {
                 continue;
             }
         };
-        let Some(permit) = acceptor.admit(peer) else {
+        let Some(admitted) = acceptor.admit(peer) else {
             acceptor.refuse(stream, tls.is_none());
             continue;
         };
@@ -251,10 +288,17 @@ async fn accept(listener: Listener, acceptor: Acceptor) {
             acceptor: acceptor.clone(),
             finish: acceptor.stop.child_token(),
             peer,
-            permit,
+            permit: admitted.permit,
+            is_reserved: admitted.is_reserved,
         };
         acceptor.connections.spawn(connection.run(stream));
     }
+}
+
+/// A connection that may be there.
+struct AdmittedConnection {
+    permit: Permit,
+    is_reserved: bool,
 }
 
 struct ServedConnection {
@@ -265,6 +309,8 @@ struct ServedConnection {
     finish: CancellationToken,
     peer: SocketAddr,
     permit: Permit,
+    /// There was no room: only what is essential is answered, and nothing after it.
+    is_reserved: bool,
 }
 
 impl ServedConnection {
@@ -300,7 +346,7 @@ impl ServedConnection {
         if !state.is_busy() {
             return Ok(());
         }
-        // A request came at the same moment. It is answered, unless everything ends.
+        // A request came at the same moment, or its body does not come: it is answered, unless everything ends.
         self.finish.cancel();
         tokio::select! {
             result = serving => result,
@@ -322,11 +368,15 @@ impl ServedConnection {
     async fn serve_http(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
         let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
             let active = ActiveRequest::at(&self.permit.state);
-            let mut request = request.map(axum::body::Body::new);
+            let mut request = request.map(|body| ReceivedBody::of(body, &self.permit.state));
             request.extensions_mut().insert(ConnectInfo(self.peer));
-            let answering = self.router.clone().oneshot(request);
+            let is_answered = !self.is_reserved || (self.acceptor.essential)(request.uri().path());
+            let answering = is_answered.then(|| self.router.clone().oneshot(request));
             async move {
-                let answer = answering.await?;
+                let answer = match answering {
+                    Some(answering) => answering.await?,
+                    None => no_room().into_response(),
+                };
                 let tracked = |body| TrackedBody {
                     body,
                     _active: active,
@@ -336,6 +386,7 @@ impl ServedConnection {
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
+            .keep_alive(!self.is_reserved)
             .header_read_timeout(HEADER_TIME)
             .max_buf_size(MAX_HEADER_BYTES)
             .max_header_size(MAX_HEADER_BYTES)
@@ -438,7 +489,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap());
         let (mut client, accepted) = (client.await.unwrap(), listener.accept().await.unwrap());
-        let limiter = ConnectionLimiter::new(ConnectionLimits::default());
+        let limiter = ConnectionLimiter::new(ConnectionLimits::default(), SLOW_BODY);
         let peer: IpAddr = "127.0.0.1".parse().unwrap();
         let Admission::Free(permit) = limiter.admit(peer, CancellationToken::new()) else {
             panic!("there is room");

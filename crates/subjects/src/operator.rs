@@ -41,6 +41,7 @@ pub struct Operator {
     egress: EgressPolicy,
     webhooks: WebhookConfig,
     sign_in: Option<SignInConfig>,
+    trusted_proxies: Vec<IpNet>,
     retention: RetentionConfig,
     prices: ModelPrices,
     runtime: Value,
@@ -110,6 +111,7 @@ impl Operator {
             egress,
             webhooks: config.webhooks,
             sign_in: config.sign_in,
+            trusted_proxies: config.trusted_proxies,
             retention: config.retention,
             prices: config.prices,
             runtime: json!({"version": env!("CARGO_PKG_VERSION"), "dashboard_url": "", "api_root": ""}),
@@ -235,6 +237,12 @@ impl Operator {
     #[must_use]
     pub fn sign_in(&self) -> Option<SignInConfig> {
         self.sign_in.clone()
+    }
+
+    /// Proxies before a server that are believed about whom they speak for.
+    #[must_use]
+    pub fn trusted_proxies(&self) -> &[IpNet] {
+        &self.trusted_proxies
     }
 
     /// How long a server keeps things.

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use ipnet::IpNet;
 use proofhouse_agent::model::RedactText;
 use proofhouse_campaign::config::{InvalidDuration, duration, positive_duration};
 use proofhouse_manifest::interpolate::Secrets;
-use proofhouse_server::api::{Api, ApiConfig};
+use proofhouse_server::api::{Api, ApiConfig, is_essential};
 use proofhouse_server::audit;
 use proofhouse_server::engine::{
     Engine, EngineOptions, EngineRetention, MAX_LEASE, MIN_LEASE, ManifestSource, OperatorSetup,
@@ -24,10 +25,12 @@ use proofhouse_server::rate::RateQuota;
 use proofhouse_store::Store;
 use proofhouse_subjects::agent_models::TaskClock;
 use proofhouse_subjects::operator::Operator;
-use proofhouse_tools::operator::SignInConfig;
+use proofhouse_tools::operator::{SignInConfig, proxy_network};
 use proofhouse_wire::files::FileInput;
 use proofhouse_wire::sync::{lock, read, write};
-use proofhouse_wire::{CancellationToken, allow_open_files, listen_address, write_files};
+use proofhouse_wire::{
+    CancellationToken, TrustedProxies, allow_open_files, listen_address, write_files,
+};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -101,6 +104,11 @@ pub(crate) struct Serve {
     /// for other host names are then refused
     #[arg(long = "allowed-host", value_name = "NAME", value_parser = host_name)]
     allowed_hosts: Vec<String>,
+
+    /// The address or network of a reverse proxy before the server; can be repeated. Its `X-Forwarded-For` or
+    /// `Forwarded` says where requests come from, for the audit log and for limits
+    #[arg(long = "trusted-proxy", value_name = "CIDR", value_parser = proxy_network)]
+    trusted_proxies: Vec<IpNet>,
 
     /// Where to write the first key if there is no terminal to show it [default: next to the store]
     #[arg(long, value_name = "FILE")]
@@ -260,6 +268,7 @@ impl Serve {
         };
         let api = Api::new(Arc::clone(&engine), Arc::clone(&metrics), config);
         api.set_identity_provider(setups.identity_provider()?);
+        api.set_trusted_proxies(self.trusted_proxies(&setups));
         let limits = ConnectionLimits {
             of_peer: usize::from(self.peer_connections),
             ..ConnectionLimits::default()
@@ -270,12 +279,14 @@ impl Serve {
                 tls: tls.clone(),
                 router: api.router(),
                 limits,
+                essential: is_essential,
             },
             Listener {
                 socket: hook_listener,
                 tls,
                 router: api.webhook_router(),
                 limits,
+                essential: |_| false,
             },
         ];
         // Requests finish while the engine does: a stream of a task ends with its connection.
@@ -320,6 +331,7 @@ impl Serve {
             first: Mutex::new(Some(operator)),
             secrets,
             sign_in: Mutex::default(),
+            proxies: Mutex::default(),
             main: models.main,
             others: models.others,
             options: models.options,
@@ -390,6 +402,7 @@ impl Serve {
             Ok((setup, provider)) => {
                 engine.reconfigure(setup);
                 api.set_identity_provider(provider);
+                api.set_trusted_proxies(self.trusted_proxies(setups));
                 self.telemetry.tell("settings reloaded");
                 "done"
             }
@@ -406,6 +419,12 @@ impl Serve {
                 "the audit log cannot be written: {error}"
             )));
         }
+    }
+
+    /// The proxies that are believed: those of the flags, and those of the file that was last read.
+    fn trusted_proxies(&self, setups: &Setups) -> TrustedProxies {
+        let of_file = lock(&setups.proxies).clone();
+        TrustedProxies::of(self.trusted_proxies.iter().copied().chain(of_file))
     }
 
     /// Nobody could use the API at first, so there is a key, once. It is shown to a person at a terminal; otherwise it goes to
@@ -542,6 +561,8 @@ struct Setups {
     secrets: Arc<RwLock<Secrets>>,
     /// How people sign in, as it was last read.
     sign_in: Mutex<Option<SignInConfig>>,
+    /// Which proxies are believed, as it was last read.
+    proxies: Mutex<Vec<IpNet>>,
     main: Arc<dyn proofhouse_agent::model::Model>,
     others: Option<Arc<proofhouse_agent::task::ModelSource>>,
     options: proofhouse_agent::model::ModelOptions,
@@ -565,6 +586,7 @@ impl Setups {
         operator: Operator,
     ) -> Result<OperatorSetup, CommandError> {
         *lock(&self.sign_in) = operator.sign_in();
+        *lock(&self.proxies) = operator.trusted_proxies().to_vec();
         let operator = operator.reached_at(&self.api_root, &self.dashboard);
         write(&self.secrets).extend(&operator.secrets(std::iter::empty()));
         let environment = operator.common_environment();

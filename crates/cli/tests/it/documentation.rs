@@ -213,7 +213,7 @@ fn tests_are_there(table: &str, crates: &[&str], more_than: usize) {
 #[test]
 fn the_tests_of_the_promises_are_there() {
     let page = text(&root().join("docs/explanation/server-promises.md"));
-    tests_are_there(&page, &["store", "server", "cli"], 40);
+    tests_are_there(&page, &["wire", "store", "server", "cli"], 40);
 }
 
 /// The page about right outcomes names tests that are there.

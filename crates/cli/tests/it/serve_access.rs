@@ -13,7 +13,7 @@ use proofhouse_test_support::wait::until;
 use serde_json::{Value, json};
 
 use crate::support;
-use crate::support::served::{Reply, Served, cookie_of, form_token};
+use crate::support::served::{Reply, Served, cookie_of, form_head, form_token};
 use crate::support::shop as manifests;
 
 /// A shop that asks this reviewer.
@@ -396,6 +396,78 @@ fn settings_are_read_again_at_sighup() {
         reloads,
         [&json!("done"), &json!("failed"), &json!("failed")]
     );
+}
+
+/// Asks to cancel a task that is not there, with these headers; returns where the audit log says that came from.
+fn noted_from(served: &Served, task: &str, headers: &str) -> Value {
+    let head = format!(
+        "POST /v1/tasks/{task}/cancel HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}{headers}",
+        served.api, served.key
+    );
+    assert_eq!(Served::send(served.api, &head, b"").status, 404);
+    let entries = served.get("/v1/audit")["entries"].clone();
+    let mut entries = entries.as_array().unwrap().iter();
+    let entry = entries.find(|entry| entry["entry"]["object"]["id"] == task);
+    entry.unwrap()["entry"].clone()
+}
+
+#[test]
+fn a_trusted_proxy_says_where_requests_come_from() {
+    let said = "\r\nx-forwarded-for: 198.51.100.7, 203.0.113.9";
+    let alone = shop("''");
+    let entry = noted_from(&alone, "a", said);
+    assert_eq!(entry["from"], "127.0.0.1", "nobody is trusted: {entry}");
+    assert_eq!(entry["forwarded_for"], "198.51.100.7, 203.0.113.9");
+    assert!(entry["proxy"].is_null());
+    let manifest = manifests::shop("''");
+    let served = Served::start(
+        &[("shop.yaml", &manifest)],
+        "retention: {events: 30d}\n",
+        &["--trusted-proxy", "127.0.0.0/8"],
+    );
+    let entry = noted_from(&served, "a", said);
+    assert_eq!(entry["from"], "203.0.113.9", "{entry}");
+    assert_eq!(entry["proxy"], "127.0.0.1");
+    let entry = noted_from(&served, "b", "\r\nforwarded: for=203.0.113.8");
+    assert_eq!(entry["from"], "203.0.113.8", "{entry}");
+    let entry = noted_from(&served, "c", "");
+    assert_eq!(entry["from"], "127.0.0.1");
+    // The operator's file names another one, which is believed after the file was read again.
+    let file = "trusted_proxies: [203.0.113.0/24]\n";
+    std::fs::write(served.path("operator.yaml"), file).unwrap();
+    served.signal("-HUP");
+    until("the new settings", || {
+        served.log().contains("settings reloaded").then_some(())
+    });
+    assert_eq!(noted_from(&served, "d", said)["from"], "198.51.100.7");
+    // One client that guesses keys holds up no other.
+    let page = served.look("", "/dashboard/sign-in");
+    let form = format!("form_token={}&key=phk_wrong", form_token(&page.text));
+    let attempt = |client: &str| {
+        let head = format!(
+            "{}\r\nx-forwarded-for: {client}",
+            form_head(
+                &served.api.to_string(),
+                "http",
+                &cookie_of(&page),
+                "/dashboard/sign-in"
+            )
+        );
+        Served::send(served.api, &head, form.as_bytes()).status
+    };
+    let guesses: Vec<u16> = (0..20).map(|_| attempt("192.0.2.1")).collect();
+    assert!(guesses.contains(&429), "{guesses:?}");
+    assert_eq!(attempt("192.0.2.2"), 401);
+}
+
+#[test]
+fn everybody_is_no_proxy() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display().to_string();
+    for wrong in ["0.0.0.0/0", "::/0", "proxy.example.com"] {
+        let ran = support::run(&["serve", &path, "--trusted-proxy", wrong]);
+        assert_eq!(ran.code, Some(64), "{wrong}: {}", ran.stderr);
+    }
 }
 
 /// Attempts that failed are in the store: another process, here the next one, knows them, and forgets them when their time is

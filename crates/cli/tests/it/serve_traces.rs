@@ -201,6 +201,10 @@ fn answered(served: &Served, task: &str, times: usize) {
 
 fn serve(more: &[&str]) -> (Served, TestServer, TestServer) {
     let tool = TestServer::start(|_, _| TestReply::Json(json!({"paid": 5})));
+    serve_with(tool, more)
+}
+
+fn serve_with(tool: TestServer, more: &[&str]) -> (Served, TestServer, TestServer) {
     let model = model();
     let shop = SHOP.replace("TOOL", &tool.address().to_string());
     let base = format!("http://{}/v1", model.address());
@@ -277,6 +281,32 @@ fn a_request_its_model_and_its_tools_are_one_trace() {
                 "{name}"
             );
         }
+    }
+}
+
+/// A call that fails says so in its span, with the word that the model is told.
+#[test]
+fn a_call_that_fails_says_why_in_its_span() {
+    let collector = TestServer::start(|_, _| TestReply::Plain(200, "", String::new()));
+    let url = format!("http://{}", collector.address());
+    let tool = TestServer::start(|_, _| TestReply::Plain(404, "", "no such till".to_owned()));
+    let (served, _model, _tool) = serve_with(tool, &["--otlp", &url]);
+    let task = begun(&served, ASKED);
+    answered(&served, &task, 1);
+    served.terminate();
+    assert_eq!(served.ended().0, Some(0));
+    let bodies = collector.requests();
+    let spans: Vec<Span> = bodies.iter().flat_map(|sent| spans(&sent.body)).collect();
+    let call = spans.iter().find(|span| span.name == "execute_tool refund");
+    let call = call.unwrap_or_else(|| panic!("{spans:#?}"));
+    for (name, wanted) in [
+        ("gen_ai.operation.name", "execute_tool"),
+        ("gen_ai.tool.name", "refund"),
+        ("gen_ai.tool.type", "function"),
+        ("error.type", "http_status"),
+    ] {
+        let said = call.attributes.get(name).map(String::as_str);
+        assert_eq!(said, Some(wanted), "{name}: {call:?}");
     }
 }
 

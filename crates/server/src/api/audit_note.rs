@@ -172,8 +172,17 @@ pub(super) struct AuditedRequest {
     method: Method,
     route: String,
     path: String,
-    from: Option<IpAddr>,
+    from: Option<RequestOrigin>,
     forwarded: Option<String>,
+}
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RequestOrigin {
+    /// The client, as far as it is known.
+    pub(super) client: IpAddr,
+    /// Who is at the other end of the connection: the client, or a proxy that speaks for it.
+    pub(super) peer: IpAddr,
 }
 
 impl AuditedRequest {
@@ -181,7 +190,7 @@ impl AuditedRequest {
         method: Method,
         route: String,
         path: String,
-        from: Option<IpAddr>,
+        from: Option<RequestOrigin>,
         headers: &HeaderMap,
     ) -> Self {
         let forwarded = headers.get("x-forwarded-for");
@@ -221,12 +230,15 @@ impl AuditedRequest {
             "action": action,
             "actor": draft.actor.unwrap_or_else(|| json!({"kind": "unknown"})),
             "object": object,
-            "from": self.from.map(|from| from.to_string()),
+            "from": self.from.map(|from| from.client.to_string()),
             "outcome": outcome,
             "status": status,
         });
+        if let Some(from) = self.from.filter(|from| from.client != from.peer) {
+            entry["proxy"] = from.peer.to_string().into();
+        }
         if let Some(forwarded) = &self.forwarded {
-            // Whoever asks says so; only a proxy before the server makes it true.
+            // Whoever asks says so; what of it is true is in `from`.
             entry["forwarded_for"] = forwarded.as_str().into();
         }
         if !draft.detail.is_empty() {

@@ -14,8 +14,8 @@ use super::audit_note::AuditNote;
 use super::sessions::{SessionOwner, form_token};
 use super::{Api, store_problem};
 use crate::keys::{self, KeyScope, TenantNamespaces};
-use crate::peer;
 use crate::problem::Problem;
+use proofhouse_wire::peer;
 
 /// The cookie of the dashboard.
 pub(crate) const COOKIE: &str = "proofhouse_session";
@@ -287,11 +287,20 @@ impl FromRequestParts<Arc<Api>> for Caller {
                 signed_in(api, cookie).await?
             }
         };
-        let rate = api.rate.take(&caller.key);
-        rate.map_err(|wait| Problem::too_many(wait.as_secs().max(1)))?;
+        take_request(api, &caller)?;
         let note = parts.extensions.get::<AuditNote>().cloned();
         Ok(caller.noted(note.unwrap_or_default()))
     }
+}
+
+/// Counts a request of somebody who is known.
+///
+/// # Errors
+///
+/// Returns 429 when they asked too much.
+pub(crate) fn take_request(api: &Api, caller: &Caller) -> Result<(), Problem> {
+    let taken = api.rate.take(&caller.key);
+    taken.map_err(|wait| Problem::too_many(wait.as_secs().max(1)))
 }
 
 /// What whoever sent a wrong key is told. A right key is never held up by the wrong ones that others behind the same

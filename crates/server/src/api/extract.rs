@@ -6,9 +6,11 @@ use http::{HeaderMap, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
+use std::error::Error;
 use std::time::Duration;
 
 use crate::problem::Problem;
+use crate::received_body::MadeWay;
 
 /// The most bytes that a request to the API may have.
 pub(crate) const MAX_BODY_BYTES: usize = 1 << 20;
@@ -110,8 +112,23 @@ pub(crate) async fn whole(
         Err(_) => Err(Problem::too_slow()),
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::too_large(limit)),
+        Ok(Err(error)) if made_way(error.as_ref()) => Err(Problem::unavailable(
+            "the body came too slowly, and others need the connection; send it again",
+        )),
         Ok(Err(_)) => Err(Problem::bad_request("the body broke off")),
     }
+}
+
+/// Whether a body was given up because others need its connection.
+fn made_way(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<MadeWay>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// What follows the question mark.

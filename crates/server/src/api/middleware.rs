@@ -13,7 +13,7 @@ use proofhouse_wire::origin;
 use proofhouse_wire::trace::{TraceParent, TraceScope};
 
 use super::Api;
-use super::audit_note::{AuditNote, AuditedRequest};
+use super::audit_note::{AuditNote, AuditedRequest, RequestOrigin};
 use crate::metrics::{RequestLabels, RouteLabels};
 use crate::problem::Problem;
 
@@ -65,16 +65,18 @@ async fn watch(
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("none", MatchedPath::as_str).to_owned();
     let mut request = request;
-    let note = (side == RouterSide::Api).then(|| noted(&mut request, &route));
+    let origin = origin_of(&api, &request);
+    let note = (side == RouterSide::Api).then(|| noted(&mut request, &route, origin));
     let span = tracing::info_span!(
         "http.request",
         otel.kind = "server",
+        client.address = origin.map(|origin| origin.client.to_string()),
         http.request.method = %request.method(),
         http.route = %route,
         http.response.status_code = tracing::field::Empty
     );
     let scope = TraceScope::below(span.clone(), TraceParent::of_headers(request.headers()));
-    let answering = answer(&api, side, request, next);
+    let answering = answer(&api, side, (request, origin), next);
     let mut response = scope.run(answering).await;
     // What was done has its entry by now. This is for what was refused, what failed, and what was only read.
     if let Some(entry) = note.and_then(|note| note.entry(response.status().as_u16()))
@@ -106,10 +108,17 @@ async fn watch(
     response
 }
 
-/// Gives a request the paper that those who answer it note things on.
-fn noted(request: &mut Request, route: &str) -> AuditNote {
+/// Where a request comes from: its peer, or whom a trusted proxy speaks for.
+fn origin_of(api: &Api, request: &Request) -> Option<RequestOrigin> {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let from = peer.map(|ConnectInfo(peer)| peer.ip().to_canonical());
+    let ConnectInfo(peer) = peer?;
+    let peer = peer.ip().to_canonical();
+    let client = api.trusted_proxies().client(peer, request.headers());
+    Some(RequestOrigin { client, peer })
+}
+
+/// Gives a request the paper that those who answer it note things on.
+fn noted(request: &mut Request, route: &str, from: Option<RequestOrigin>) -> AuditNote {
     let note = AuditNote::of(AuditedRequest::new(
         request.method().clone(),
         route.to_owned(),
@@ -121,7 +130,12 @@ fn noted(request: &mut Request, route: &str) -> AuditNote {
     note
 }
 
-async fn answer(api: &Api, side: RouterSide, request: Request, next: Next) -> Response {
+async fn answer(
+    api: &Api,
+    side: RouterSide,
+    (mut request, from): (Request, Option<RequestOrigin>),
+    next: Next,
+) -> Response {
     // RFC 9112 asks for it; without, nobody knows what the request was meant for.
     let hosts = request.headers().get_all(header::HOST).iter().count();
     if request.version() == Version::HTTP_11 && hosts != 1 {
@@ -143,6 +157,11 @@ async fn answer(api: &Api, side: RouterSide, request: Request, next: Next) -> Re
     if is_checked && !is_scraped && !origin::is_allowed_as(request.headers(), local, names) {
         let why = "the `Host` or `Origin` of the request is not this server";
         return Problem::forbidden(why).into_response();
+    }
+    // From here on a proxy is nobody: limits and counts are for whom it speaks for.
+    if let Some(from) = from {
+        let client = ConnectInfo(SocketAddr::new(from.client, 0));
+        request.extensions_mut().insert(client);
     }
     match tokio::time::timeout(REQUEST_TIME, next.run(request)).await {
         Ok(response) => response,

@@ -34,11 +34,13 @@ use std::sync::{Arc, RwLock};
 use axum::Router;
 use proofhouse_store::{Store, StoreError};
 use proofhouse_tools::receive::subscription::CALLBACK_PATH;
+use proofhouse_wire::TrustedProxies;
+use proofhouse_wire::connection_limiter::ConnectionLimits;
 use proofhouse_wire::sync::{read, write};
 use tokio::sync::Semaphore;
 
 pub(crate) use audit_note::AuditNote;
-pub(crate) use caller::{COOKIE, Caller, cookie, recognise, signed_in};
+pub(crate) use caller::{COOKIE, Caller, cookie, recognise, signed_in, take_request};
 pub(crate) use campaign_reports::{BaselineQuery, compared, report_page};
 pub(crate) use campaign_stream::CAMPAIGN_LOOK;
 pub(crate) use campaign_views::{CampaignDetailView, SuccessView, TrendPointView};
@@ -62,7 +64,6 @@ pub(crate) use views::{
     EventDetailView, EventView, ManifestView, TaskView, TriggerView, TurnView, moment,
 };
 
-use crate::connection_limiter::ConnectionLimits;
 use crate::engine::{Engine, EngineError};
 use crate::metrics::Metrics;
 use crate::oidc::IdentityProvider;
@@ -128,6 +129,7 @@ pub struct Api {
     pub(crate) wrong_keys: RateLimiter,
     pub(crate) scrapers: scraper::Scrapers,
     identity: RwLock<Option<Arc<IdentityProvider>>>,
+    proxies: RwLock<Arc<TrustedProxies>>,
     /// What streams may take.
     pub(crate) streams: Arc<StreamBudget>,
     /// Who follows them.
@@ -151,6 +153,23 @@ fn wrong_keys(rate: RateQuota) -> RateQuota {
     }
 }
 
+/// Paths of the API's address that are answered whatever others hold: those who watch the server and those who sign in get in.
+const ESSENTIAL: [&str; 7] = [
+    "/v1/health",
+    "/v1/ready",
+    "/v1/metrics",
+    "/dashboard/sign-in",
+    "/dashboard/oidc/begin",
+    "/dashboard/oidc/callback",
+    "/dashboard/style.css",
+];
+
+/// Whether a path of the API's address is answered although there is no room for another connection.
+#[must_use]
+pub fn is_essential(path: &str) -> bool {
+    ESSENTIAL.contains(&path)
+}
+
 impl Api {
     /// An API over an engine and its store.
     #[must_use]
@@ -166,6 +185,7 @@ impl Api {
             sign_in_rate: RateLimiter::new(SIGN_IN_RATE),
             scrapers: scraper::Scrapers::default(),
             identity: RwLock::default(),
+            proxies: RwLock::default(),
             access: StreamAccess::default(),
             readiness: health::Readiness::default(),
             reports: Semaphore::new(1),
@@ -199,6 +219,16 @@ impl Api {
     /// Has people sign in with this identity provider from now on, or with none.
     pub fn set_identity_provider(&self, provider: Option<IdentityProvider>) {
         *write(&self.identity) = provider.map(Arc::new);
+    }
+
+    /// The proxies that are believed about whom they speak for.
+    pub(crate) fn trusted_proxies(&self) -> Arc<TrustedProxies> {
+        Arc::clone(&read(&self.proxies))
+    }
+
+    /// Believes these proxies from now on, and no others.
+    pub fn set_trusted_proxies(&self, proxies: TrustedProxies) {
+        *write(&self.proxies) = Arc::new(proxies);
     }
 
     /// Whether browsers reach it over TLS only.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use proofhouse_store::model::AttemptQuota;
 
 use super::{Api, store_problem};
-use crate::peer;
 use crate::problem::Problem;
+use proofhouse_wire::peer;
 
 /// What is counted.
 const KIND: &str = "sign-in";

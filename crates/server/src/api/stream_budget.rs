@@ -14,9 +14,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use proofhouse_wire::sync::lock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::connection_limiter::ConnectionLimits;
 use crate::metrics::Metrics;
-use crate::peer;
+use proofhouse_wire::connection_limiter::ConnectionLimits;
+use proofhouse_wire::peer;
 
 /// Bytes that are read for one reader at a time; a single turn may be larger.
 pub(super) const READER_BYTES: usize = 256 << 10;

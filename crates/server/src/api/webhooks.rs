@@ -14,8 +14,8 @@ use serde_json::json;
 use super::{Api, Path, whole};
 use crate::engine::{ToolAddress, WebhookOutcome, WebhookRefusal};
 use crate::metrics::WebhookCount as Count;
-use crate::peer;
 use crate::problem::Problem;
+use proofhouse_wire::peer;
 
 /// Takes in a webhook that was posted to the address of a tool.
 pub(super) async fn receive(

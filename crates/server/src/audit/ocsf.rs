@@ -37,7 +37,10 @@ pub fn ocsf_event(record: &AuditRecord) -> Value {
             "product": {"name": "Proofhouse", "vendor_name": "Proofhouse", "version": env!("CARGO_PKG_VERSION")},
         },
         "src_endpoint": {"ip": entry["from"].as_str().unwrap_or("127.0.0.1")},
-        "unmapped": {"namespace": record.namespace, "detail": entry["detail"], "forwarded_for": entry["forwarded_for"]},
+        "unmapped": {
+            "namespace": record.namespace, "detail": entry["detail"], "forwarded_for": entry["forwarded_for"],
+            "proxy": entry["proxy"],
+        },
     });
     let (category, class, activity) = match action {
         "session.begin" => (3, 3002, 1),

@@ -13,7 +13,7 @@ use super::error_page;
 use super::page::{FORM_FIELD, form_field, href, json};
 use crate::api::{
     self, Api, AuditNote, COOKIE, Caller, Path, ReviewAnswer, cookie, is_form_token, signed_in,
-    whole,
+    take_request, whole,
 };
 use crate::keys::KeyScope;
 use crate::problem::Problem;
@@ -139,6 +139,7 @@ pub(super) async fn filled_in(
         ));
     }
     let caller = signed_in(api, held).await?;
+    take_request(api, &caller)?;
     Ok((caller.noted(note(&parts)), form))
 }
 

@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 
 use super::actions::{act_on_campaign, campaign_path, reason, reason_field};
 use super::page::{Page, badge, form_field, href, link, older, table};
+use super::words::{time, time_text};
 use super::{admitted, error_page, live, page_of};
 use crate::api::{
     self, Api, BaselineQuery, Caller, CampaignDetailView, Path, Query, SuccessView, TrendPointView,
-    campaign_detail, moment, store_problem,
+    campaign_detail, store_problem,
 };
 use crate::keys::KeyScope;
 use crate::problem::Problem;
@@ -107,7 +108,7 @@ async fn list_page(
     let last = listed.last().filter(|_| listed.len() == PAGE_ROWS);
     let next = last.map(|last| format!("/dashboard/campaigns?before={}", last.row.id));
     let rows: Vec<Vec<Markup>> = listed.iter().map(list_row).collect();
-    let headings = ["Campaign", "State", "Runs", "Planned", "Over", ""];
+    let headings = ["Campaign", "State", "Runs", "Planned", "Ended", "Trend"];
     let body = html! {
         div data-part="rows" { (table("Campaigns, newest first", &headings, &rows)) (older(next)) }
         @if listed.is_empty() {
@@ -135,9 +136,9 @@ fn list_row(one: &ListedCampaign) -> Vec<Markup> {
                 None => { (one.row.total) }
             }
         },
-        html! { (moment(one.row.created_at)) },
-        html! { @if let Some(ended) = one.row.ended_at { (moment(ended)) } },
-        html! { a href=(trend) { "Trend" } },
+        time(one.row.created_at),
+        html! { @if let Some(ended) = one.row.ended_at { (time(ended)) } },
+        html! { a href=(trend) { "Show trend" } },
     ]
 }
 
@@ -222,7 +223,7 @@ fn progress(detail: &CampaignDetailView) -> Markup {
         }
         dl.totals {
             div { dt { "Runs" } dd { (progress.done) " of " (progress.total) } }
-            div { dt { "Under way" } dd { (progress.running) } }
+            div { dt { "Running" } dd { (progress.running) } }
             div { dt { "Attack success" } dd { (share(&progress.success)) } }
             div {
                 dt { "Inconclusive" }
@@ -231,8 +232,8 @@ fn progress(detail: &CampaignDetailView) -> Markup {
                     @if !detail.reasons.is_empty() { " (" a href="#reasons" { "why" } ")" }
                 }
             }
-            div { dt { "Planned" } dd { (campaign.created_at) } }
-            @if let Some(ended) = &campaign.ended_at { div { dt { "Over" } dd { (ended) } } }
+            div { dt { "Planned" } dd { (time_text(&campaign.created_at)) } }
+            @if let Some(ended) = &campaign.ended_at { div { dt { "Ended" } dd { (time_text(ended)) } } }
             @if !campaign.namespace.is_empty() { div { dt { "Namespace" } dd { (campaign.namespace) } } }
         }
         (bar(0.0, part(progress.done, progress.total), None))
@@ -393,7 +394,7 @@ fn workers(detail: &CampaignDetailView) -> Markup {
                 html! { (worker.name) },
                 html! { (worker.program) },
                 html! { (worker.running) " of " (worker.jobs) },
-                html! { (worker.seen_at) },
+                time_text(&worker.seen_at),
                 html! {
                     @match (&worker.remark, &worker.left_at) {
                         (Some(remark), _) => { (remark) }
@@ -404,7 +405,7 @@ fn workers(detail: &CampaignDetailView) -> Markup {
             ]
         })
         .collect();
-    let headings = ["Worker", "Version", "Runs", "Heard of", ""];
+    let headings = ["Worker", "Version", "Runs", "Last seen", "Status"];
     table("Workers", &headings, &rows)
 }
 
@@ -590,7 +591,7 @@ async fn trend_page(
         "Planned",
         "Attack success",
         "Inconclusive",
-        "Since the one before",
+        "Change",
     ];
     let body = html! {
         p { "The bars are 95 % intervals, from none of the attacks to all of them." }
@@ -609,7 +610,7 @@ async fn trend_page(
 fn trend_row(point: &TrendPointView) -> Vec<Markup> {
     vec![
         html! { (link("/dashboard/campaigns", &point.campaign)) " " (state_word(&point.state)) },
-        html! { (point.created_at) },
+        time_text(&point.created_at),
         interval(&point.rate.success),
         html! { (point.rate.inconclusive) },
         html! {

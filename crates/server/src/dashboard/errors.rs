@@ -154,7 +154,7 @@ async fn list_page(
         @if groups.len() > MAX_GROUPS { p { "The " (MAX_GROUPS) " most frequent causes of " (groups.len()) "." } }
         (table("What went wrong, by cause", &headings, &rows))
         @if !trigger_rows.is_empty() {
-            (table("Schedules and triggers that failed last time", &["Which", "Why", "Times in a row"], &trigger_rows))
+            (table("Schedules and triggers that failed last time", &["Name", "Error", "Failures in a row"], &trigger_rows))
         }
     };
     Ok(Page::new("Errors", body))

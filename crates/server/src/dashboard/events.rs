@@ -213,7 +213,7 @@ fn decided(outcome: &Value) -> String {
         1 => "1 task".to_owned(),
         count => format!("{count} tasks"),
     };
-    let mut text = format!("{} got it.", tasks(total("matched")));
+    let mut text = format!("{} received this event.", tasks(total("matched")));
     let kept_out = total("discarded");
     if kept_out > 0 {
         let because = outcome["discarded"]["because"].as_object();
@@ -221,10 +221,11 @@ fn decided(outcome: &Value) -> String {
         let because: Vec<String> = because
             .map(|(reason, count)| format!("{reason} ({count})"))
             .collect();
-        text.push_str(&format!(
-            " {kept_out} that listened did not, because of: {}.",
-            because.join(", ")
-        ));
+        let listening = match kept_out {
+            1 => "1 listening task".to_owned(),
+            count => format!("{count} listening tasks"),
+        };
+        text.push_str(&format!(" {listening} did not: {}.", because.join(", ")));
     }
     text
 }
@@ -240,8 +241,8 @@ mod tests {
             json!({"matched": {"total": 1}, "discarded": {"total": 2, "because": {"filter": 2}}});
         assert_eq!(
             decided(&outcome),
-            "1 task got it. 2 that listened did not, because of: filter (2)."
+            "1 task received this event. 2 listening tasks did not: filter (2)."
         );
-        assert_eq!(decided(&json!({})), "No task got it.");
+        assert_eq!(decided(&json!({})), "No task received this event.");
     }
 }

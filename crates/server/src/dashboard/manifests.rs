@@ -7,6 +7,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 
 use super::page::{Page, badge, link, table};
+use super::words::time_text;
 use super::{admitted, page_of};
 use crate::api::{Api, Caller, ManifestView, TriggerView};
 use crate::keys::KeyScope;
@@ -33,10 +34,10 @@ async fn list_page(api: &Api, caller: &Caller) -> Result<Page, Problem> {
     let start_headings = [
         "Kind",
         "Name",
-        "Last",
-        "Task",
-        "Next",
-        "Total",
+        "Last run",
+        "Last task",
+        "Next run",
+        "Runs",
         "Last error",
     ];
     let body = html! {
@@ -86,15 +87,16 @@ fn file_row(file: &ManifestView) -> Vec<Markup> {
 
 fn start_row(start: &TriggerView) -> Vec<Markup> {
     let optional = |text: &Option<String>| html! { @if let Some(text) = text { (text) } };
+    let moment = |at: &Option<String>| html! { @if let Some(at) = at { (time_text(at)) } };
     vec![
         html! { (start.kind) },
         html! { (start.namespace) "/" (start.name) },
-        optional(&start.last_at),
+        moment(&start.last_at),
         html! { @if let Some(task) = &start.last_task { (link("/dashboard/tasks", task)) } },
         if start.removed {
             badge("removed")
         } else {
-            optional(&start.next_at)
+            moment(&start.next_at)
         },
         html! { (start.total) },
         optional(&start.last_error),

@@ -66,7 +66,12 @@ pub(super) async fn begin(
     match going.await {
         Ok((url, held)) => {
             // The browser comes back from another site, which `Strict` would not let it say.
-            let cookies = cookie_header(&api, (AWAY, &held), AWAY_TIME.as_secs(), "Lax");
+            let cookies = cookie_header(
+                api.is_reached_over_tls(),
+                (AWAY, &held),
+                AWAY_TIME.as_secs(),
+                "Lax",
+            );
             (cookies, Redirect::to(&url)).into_response()
         }
         Err(problem) => error_page(&problem),
@@ -108,7 +113,7 @@ pub(super) async fn callback(
             // A redirect would still be part of the way back from the other site, and the cookie is `Strict`.
             let body = html! { p { a href="/dashboard" { "Go on to the dashboard" } } };
             let page = Page::signed_out("Signed in", body).leading_to("/dashboard");
-            let cookies = set_cookie(&api, (COOKIE, &id), LIFETIME.as_secs());
+            let cookies = set_cookie(api.is_reached_over_tls(), (COOKIE, &id), LIFETIME.as_secs());
             (StatusCode::OK, cookies, page).into_response()
         }
         Err(problem) if problem.status < 500 => {

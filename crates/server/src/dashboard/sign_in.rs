@@ -15,7 +15,7 @@ use super::error_page;
 use super::page::{FORM_FIELD, Page, form_field};
 use crate::api::{
     Api, AuditNote, COOKIE, LIFETIME, SessionOwner, begin_session, cookie, count_failed_sign_in,
-    form_token, is_form_token, recognise, whole,
+    form_token, is_form_token, recognise, take_request, whole,
 };
 use crate::keys::{self, random_text};
 use crate::problem::Problem;
@@ -57,7 +57,8 @@ fn shown(api: &Api, parts: &Parts, message: Option<&str>) -> Response {
         StatusCode::OK
     };
     let page = Page::signed_out("Sign in", body);
-    let cookies = set_cookie(api, (BEFORE, &held), BEFORE_SECONDS);
+    let is_secure = is_over_tls(api, parts);
+    let cookies = set_cookie(is_secure, (BEFORE, &held), BEFORE_SECONDS);
     (status, cookies, page).into_response()
 }
 
@@ -84,7 +85,12 @@ pub(super) async fn sign_in(
     note.is_due();
     let key = form.get("key").unwrap_or_default().trim();
     match recognise(api.store.as_ref(), key).await {
-        Ok(caller) => drop(caller.noted(note.clone())),
+        Ok(caller) => {
+            let caller = caller.noted(note.clone());
+            if let Err(problem) = take_request(&api, &caller) {
+                return error_page(&problem);
+            }
+        }
         Err(problem) if problem.status == 401 => {
             return match count_failed_sign_in(&api, peer).await {
                 Ok(()) => shown(&api, &parts, Some("This key is not known.")),
@@ -98,7 +104,7 @@ pub(super) async fn sign_in(
     };
     match begin_session(&api, &note, &owner).await {
         Ok(id) => (
-            set_cookie(&api, (COOKIE, &id), LIFETIME.as_secs()),
+            set_cookie(is_over_tls(&api, &parts), (COOKIE, &id), LIFETIME.as_secs()),
             Redirect::to("/dashboard"),
         )
             .into_response(),
@@ -109,6 +115,7 @@ pub(super) async fn sign_in(
 pub(super) async fn sign_out(State(api): State<Arc<Api>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let held = cookie(&parts, COOKIE).map(str::to_owned);
+    let is_secure = is_over_tls(&api, &parts);
     let note = parts.extensions.get::<AuditNote>().cloned();
     let note = note.unwrap_or_default();
     match filled_in(&api, Request::from_parts(parts, body)).await {
@@ -124,28 +131,32 @@ pub(super) async fn sign_out(State(api): State<Arc<Api>>, request: Request) -> R
             return error_page(&crate::api::store_problem(error));
         }
     }
-    let cookies = set_cookie(&api, (COOKIE, ""), 0);
+    let cookies = set_cookie(is_secure, (COOKIE, ""), 0);
     (cookies, Redirect::to("/dashboard/sign-in")).into_response()
 }
 
-/// A cookie: scripts cannot read it, pages elsewhere cannot make a browser send it, and where there is TLS it is never
-/// sent without.
-pub(super) fn set_cookie(api: &Api, (name, value): (&str, &str), seconds: u64) -> HeaderMap {
-    cookie_header(api, (name, value), seconds, "Strict")
+/// Whether the browser that sent a request reached us over TLS: the server speaks it, or the page that sent a form came over it, so
+/// that a proxy before the server does.
+fn is_over_tls(api: &Api, parts: &Parts) -> bool {
+    let origin = parts.headers.get(header::ORIGIN);
+    let origin = origin.and_then(|origin| origin.to_str().ok());
+    api.is_reached_over_tls() || origin.is_some_and(|origin| origin.starts_with("https://"))
+}
+
+/// A cookie: scripts cannot read it, pages elsewhere cannot make a browser send it, and if it is secure it is never sent without
+/// TLS.
+pub(super) fn set_cookie(is_secure: bool, (name, value): (&str, &str), seconds: u64) -> HeaderMap {
+    cookie_header(is_secure, (name, value), seconds, "Strict")
 }
 
 /// The same, sent along when another site sends the browser back here with a link (`Lax`), or not (`Strict`).
 pub(super) fn cookie_header(
-    api: &Api,
+    is_secure: bool,
     (name, value): (&str, &str),
     seconds: u64,
     same_site: &str,
 ) -> HeaderMap {
-    let secure = if api.is_reached_over_tls() {
-        "; Secure"
-    } else {
-        ""
-    };
+    let secure = if is_secure { "; Secure" } else { "" };
     let text = format!(
         "{name}={value}; Path=/; HttpOnly; SameSite={same_site}; Max-Age={seconds}{secure}"
     );

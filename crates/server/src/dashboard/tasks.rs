@@ -343,6 +343,6 @@ fn turn_body(seq: i64, body: &Value) -> Markup {
     let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
     html! {
         @if let Some(text) = text.or_else(|| turn_subject(body)) { p.said { (text) } }
-        details id={ "all-" (seq) } { summary { "All of it" } (json(body)) }
+        details id={ "all-" (seq) } { summary { "Full record" } (json(body)) }
     }
 }

@@ -417,8 +417,8 @@ pub(super) fn shown(spans: &[TimelineSpan]) -> Markup {
             ]
         })
         .collect();
-    let headings = ["What", "Which", "Took", "Tokens", "When"];
-    table("What took how long", &headings, &rows)
+    let headings = ["Step", "Details", "Duration", "Tokens", "When"];
+    table("Duration of each step", &headings, &rows)
 }
 
 #[cfg(test)]

@@ -61,8 +61,10 @@ kinds! {
     /// What was done about a connection beyond the limits.
     OverLimit {
         Refused = "refused",
-        // An idle one was closed for it.
+        // An idle or a slow one was closed for it.
         MadeWay = "made_way",
+        // It was let in for what is essential alone.
+        Reserved = "reserved",
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofhouse_server::api::{Api, ApiConfig, StreamLimits};
+use proofhouse_server::api::{Api, ApiConfig, StreamLimits, is_essential};
 use proofhouse_server::engine::Engine;
 use proofhouse_server::key_change::{self, KeyOrder};
 use proofhouse_server::keys::{KeyScope, KeySecret};
@@ -50,7 +50,7 @@ async fn serve_counted(
 }
 
 /// The same with this configuration.
-fn serve_as(
+pub(super) fn serve_as(
     engine: &Arc<Engine>,
     socket: TcpListener,
     (config, limits): (ApiConfig, ConnectionLimits),
@@ -63,6 +63,7 @@ fn serve_as(
         tls: None,
         router: api.router(),
         limits,
+        essential: is_essential,
     };
     let stop = CancellationToken::new();
     let patience = Duration::from_secs(1);
@@ -76,7 +77,7 @@ fn serve_as(
 }
 
 /// Asks for something, and returns the connection with what came up to this text.
-async fn ask(address: SocketAddr, path: &str, up_to: &str) -> (TcpStream, String) {
+pub(super) async fn ask(address: SocketAddr, path: &str, up_to: &str) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -96,7 +97,7 @@ async fn ask(address: SocketAddr, path: &str, up_to: &str) -> (TcpStream, String
     (stream, answer)
 }
 
-async fn status(address: SocketAddr, path: &str) -> String {
+pub(super) async fn status(address: SocketAddr, path: &str) -> String {
     let (_, answer) = ask(address, path, "}").await;
     answer.chars().skip(9).take(3).collect()
 }

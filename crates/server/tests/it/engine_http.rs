@@ -196,6 +196,7 @@ impl Served {
             tls: None,
             router,
             limits: ConnectionLimits::default(),
+            essential: |_| false,
         });
         let stop = CancellationToken::new();
         let serving = listen::serve(served.collect(), metrics, stop.clone(), PATIENCE);

@@ -19,5 +19,7 @@ mod liveness;
 mod push_channels;
 mod repeats;
 mod retention;
+mod room;
+mod signing_in;
 mod simulation;
 mod unstorable;

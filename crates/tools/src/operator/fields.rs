@@ -62,6 +62,11 @@ pub(super) static OPERATOR: TypeSpec = TypeSpec {
             "The identity provider for the dashboard.",
         ),
         field(
+            "trusted_proxies",
+            TEXTS,
+            "Networks or addresses of the proxies before the server, whose X-Forwarded-For or Forwarded is believed. Those of --trusted-proxy count too.",
+        ),
+        field(
             "retention",
             Kind::Type(&RETENTION),
             "How long the server keeps data. Flags of `serve` override it.",

@@ -27,6 +27,7 @@ mod cluster;
 mod fields;
 mod prices;
 mod provider;
+mod proxies;
 mod reader;
 mod retention;
 mod schema;
@@ -48,6 +49,7 @@ pub use cluster::KubernetesConfig;
 use fields::{EGRESS, OPERATOR};
 pub use prices::{ModelCost, ModelPrices};
 use proofhouse_manifest::interpolate::Sealed;
+pub use proxies::{ProxyNetworkError, proxy_network};
 use reader::OperatorReader;
 pub use retention::{KeepTime, RetentionConfig};
 pub use schema::{json_schema, reference};
@@ -111,6 +113,8 @@ pub struct OperatorConfig {
     pub webhooks: WebhookConfig,
     /// The identity provider that people sign in with, if there is one.
     pub sign_in: Option<SignInConfig>,
+    /// Proxies before a server that are believed about whom they speak for.
+    pub trusted_proxies: Vec<IpNet>,
     /// How long a server keeps things.
     pub retention: RetentionConfig,
     /// What models cost.
@@ -132,6 +136,7 @@ impl Default for OperatorConfig {
             mcp_oauth: McpOauthConfig::default(),
             webhooks: WebhookConfig::default(),
             sign_in: None,
+            trusted_proxies: Vec::new(),
             retention: RetentionConfig::default(),
             prices: ModelPrices::default(),
         }
@@ -232,6 +237,10 @@ impl OperatorConfig {
         });
         self.webhooks = webhooks.unwrap_or_default();
         self.sign_in = fields.read("sign_in", |reader, node| sign_in::read(node, reader));
+        let proxies = fields.read("trusted_proxies", |reader, node| {
+            Some(proxies::read(node, reader))
+        });
+        self.trusted_proxies = proxies.unwrap_or_default();
         let retention = fields.read("retention", |reader, node| {
             Some(retention::read(node, reader))
         });

@@ -10,6 +10,7 @@ use proofhouse_wire::CancellationToken;
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, RwLock};
 use tracing::Instrument;
+use tracing::field::Empty;
 
 use super::preview::{preview, preview_by};
 use super::{
@@ -384,12 +385,16 @@ impl ToolTask {
         let span = tracing::info_span!(
             "tool.call", otel.name = %format_args!("execute_tool {action}"), tool = %inner.tool.name, action = %action,
             invocation = %id, gen_ai.operation.name = "execute_tool", gen_ai.tool.name = %action,
-            gen_ai.tool.call.id = %id
+            gen_ai.tool.type = "function", gen_ai.tool.call.id = %id, "error.type" = Empty, otel.status_code = Empty
         );
         let invoked = self
             .invoke_unless_stopped(invocation)
-            .instrument(span)
+            .instrument(span.clone())
             .await;
+        if let Err(error) = &invoked {
+            span.record("error.type", error.failure.word());
+            span.record("otel.status_code", "ERROR");
+        }
         let result = match invoked {
             Ok(value) => Ok(ActionResult::new(
                 value,

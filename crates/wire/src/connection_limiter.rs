@@ -1,18 +1,20 @@
-//! Limits connections: how many there may be, of all and of one peer, and which idle one is closed for a new one.
+//! Limits connections: how many there may be, of all and of one peer, and which one is closed for a new one: one that is idle,
+//! or else one that waits for a body that comes too slowly.
 //!
 //! Admitting a connection and ending it are behind a lock; a request only notes in the state of its own connection that it is
 //! under way.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use proofhouse_wire::sync::lock;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::peer;
+use crate::sync::lock;
 
 /// How many connections a listener has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,21 +42,23 @@ impl Default for ConnectionLimits {
 
 /// Admits the connections of a listener.
 #[derive(Debug)]
-pub(crate) struct ConnectionLimiter {
+pub struct ConnectionLimiter {
     limits: ConnectionLimits,
     opened: Instant,
     connections: Mutex<ConnectionTable>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ConnectionTable {
+    /// A connection whose client takes longer to send a body makes way when no idle one can, in milliseconds.
+    slow_body: u64,
     count: usize,
     of: HashMap<IpAddr, Vec<Arc<ConnectionState>>>,
 }
 
 /// What is known of one connection.
 #[derive(Debug)]
-pub(crate) struct ConnectionState {
+pub struct ConnectionState {
     opened: Instant,
     requests: AtomicUsize,
     was_used: AtomicBool,
@@ -62,6 +66,8 @@ pub(crate) struct ConnectionState {
     idle_since: AtomicU64,
     /// Since when the client has not made room for what it is sent, in the same way; 0 if it has.
     full_since: AtomicU64,
+    /// Since when the body of a request has been coming, in the same way; 0 if none is.
+    receiving_since: AtomicU64,
     /// Tells the connection to make way.
     leave: CancellationToken,
     /// Nobody waits any more for what it has to send.
@@ -70,27 +76,42 @@ pub(crate) struct ConnectionState {
 
 impl ConnectionState {
     /// Whether a request is under way, from its head to the end of its answer.
-    pub(crate) fn is_busy(&self) -> bool {
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
         self.requests.load(Ordering::Acquire) > 0
     }
 
     /// Whether there ever was a request.
-    pub(crate) fn was_used(&self) -> bool {
+    #[must_use]
+    pub fn was_used(&self) -> bool {
         self.was_used.load(Ordering::Acquire)
     }
 
     /// Waits until the connection is to make way.
-    pub(crate) async fn evicted(&self) {
+    pub async fn evicted(&self) {
         self.leave.cancelled().await;
     }
 
+    /// The same, for whoever must hold it by itself.
+    #[must_use]
+    pub fn eviction(&self) -> WaitForCancellationFutureOwned {
+        self.leave.clone().cancelled_owned()
+    }
+
+    /// Notes whether the client still has to send the rest of a body.
+    pub fn note_receiving(&self, is_receiving: bool) {
+        let since = if is_receiving { self.now().max(1) } else { 0 };
+        self.receiving_since.store(since, Ordering::Release);
+    }
+
     /// Whether its client has stopped reading for too long.
-    pub(crate) fn is_given_up(&self) -> bool {
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
         self.is_given_up.load(Ordering::Acquire)
     }
 
     /// Notes whether there is something that the client has not made room for.
-    pub(crate) fn note_full(&self, is_full: bool) {
+    pub fn note_full(&self, is_full: bool) {
         if is_full {
             let (now, order) = (self.now().max(1), Ordering::AcqRel);
             // Since when, if it is known already.
@@ -110,13 +131,21 @@ impl ConnectionState {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn full_since(&self) -> u64 {
+    /// Since when there is something that the client has not made room for, in milliseconds after the listener was opened; 0 if
+    /// there is nothing.
+    #[must_use]
+    pub fn full_since(&self) -> u64 {
         self.full_since.load(Ordering::Acquire)
     }
 
-    fn idle_since(&self) -> Option<u64> {
-        (!self.is_busy()).then(|| self.idle_since.load(Ordering::Acquire))
+    /// Whether it can make way, what for, and since when. Of two, the smaller one goes first.
+    fn may_leave(&self, slow_body: u64) -> Option<(LeaveReason, u64)> {
+        if !self.is_busy() {
+            return Some((LeaveReason::Idle, self.idle_since.load(Ordering::Acquire)));
+        }
+        let since = self.receiving_since.load(Ordering::Acquire);
+        let is_slow = since > 0 && self.now().saturating_sub(since) >= slow_body;
+        is_slow.then_some((LeaveReason::SlowBody, since))
     }
 
     fn now(&self) -> u64 {
@@ -124,12 +153,23 @@ impl ConnectionState {
     }
 }
 
+/// Why a connection can make way for another one. Whoever is idle loses nothing and goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum LeaveReason {
+    /// No request is under way.
+    Idle,
+    /// The body of its request has been coming for too long.
+    SlowBody,
+}
+
 /// A request under way; the connection does not make way for others meanwhile.
 #[derive(Debug)]
-pub(crate) struct ActiveRequest(Arc<ConnectionState>);
+pub struct ActiveRequest(Arc<ConnectionState>);
 
 impl ActiveRequest {
-    pub(crate) fn at(state: &Arc<ConnectionState>) -> Self {
+    /// A request of this connection, until this is dropped.
+    #[must_use]
+    pub fn at(state: &Arc<ConnectionState>) -> Self {
         state.requests.fetch_add(1, Ordering::AcqRel);
         state.was_used.store(true, Ordering::Release);
         Self(Arc::clone(state))
@@ -145,10 +185,11 @@ impl Drop for ActiveRequest {
 
 /// The right of a connection to be there, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub struct Permit {
     limiter: Arc<ConnectionLimiter>,
     peer: IpAddr,
-    pub(crate) state: Arc<ConnectionState>,
+    /// What is known of the connection.
+    pub state: Arc<ConnectionState>,
 }
 
 impl Drop for Permit {
@@ -159,7 +200,7 @@ impl Drop for Permit {
 
 /// What a new connection came to.
 #[derive(Debug)]
-pub(crate) enum Admission {
+pub enum Admission {
     /// There was room.
     Free(Permit),
     /// There is room because an idle connection makes way.
@@ -169,16 +210,23 @@ pub(crate) enum Admission {
 }
 
 impl ConnectionLimiter {
-    pub(crate) fn new(limits: ConnectionLimits) -> Arc<Self> {
+    /// A limiter for which a body is slow after this time.
+    #[must_use]
+    pub fn new(limits: ConnectionLimits, slow_body: Duration) -> Arc<Self> {
         Arc::new(Self {
             limits,
             opened: Instant::now(),
-            connections: Mutex::default(),
+            connections: Mutex::new(ConnectionTable {
+                slow_body: u64::try_from(slow_body.as_millis()).unwrap_or(u64::MAX),
+                count: 0,
+                of: HashMap::new(),
+            }),
         })
     }
 
     /// Admits a new connection. `leave` is cancelled when it is to make way.
-    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr, leave: CancellationToken) -> Admission {
+    #[must_use]
+    pub fn admit(self: &Arc<Self>, address: IpAddr, leave: CancellationToken) -> Admission {
         let peer = peer::of(address);
         let mut connections = self.connections();
         let is_over_share = connections.of.get(&peer).map_or(0, Vec::len) >= self.limits.of_peer;
@@ -197,6 +245,7 @@ impl ConnectionLimiter {
             was_used: AtomicBool::new(false),
             idle_since: AtomicU64::new(0),
             full_since: AtomicU64::new(0),
+            receiving_since: AtomicU64::new(0),
             leave,
             is_given_up: AtomicBool::new(false),
         });
@@ -220,14 +269,14 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Has so many idle connections make way, though there is room for more: the machine has none. Returns how many do.
-    pub(crate) fn evict_idle(&self, count: usize) -> usize {
+    /// Has so many connections make way, though there is room for more: the machine has none. Returns how many do.
+    pub fn evict_idle(&self, count: usize) -> usize {
         let mut connections = self.connections();
         (0..count).take_while(|_| connections.evict()).count()
     }
 
     /// Gives up the connections whose clients have not taken anything of what they are sent for so long.
-    pub(crate) fn give_up_stalled(&self, time: Duration) {
+    pub fn give_up_stalled(&self, time: Duration) {
         let connections = self.connections();
         let stalled = connections.of.values().flatten();
         for state in stalled.filter(|state| state.is_stalled(time)) {
@@ -256,23 +305,27 @@ impl ConnectionTable {
         }
     }
 
-    /// The connection of whoever has the most that was idle for the longest makes way.
+    /// A connection of whoever has the most makes way: the one that was idle for the longest, or that has sent its body for the
+    /// longest where nobody is idle.
     fn evict(&mut self) -> bool {
-        let idle = self.of.iter().filter_map(|(peer, those)| {
-            let longest = those.iter().filter_map(|state| state.idle_since()).min()?;
-            Some((those.len(), std::cmp::Reverse(longest), *peer))
+        let leaving = self.of.iter().filter_map(|(peer, those)| {
+            let first = those
+                .iter()
+                .filter_map(|state| state.may_leave(self.slow_body));
+            let (reason, since) = first.min()?;
+            Some((Reverse(reason), those.len(), Reverse(since), *peer))
         });
-        match idle.max() {
+        match leaving.max() {
             Some((.., peer)) => self.evict_of(peer),
             None => false,
         }
     }
 
-    /// The connection of this peer that was idle for the longest makes way.
+    /// The same for the connections of this peer.
     fn evict_of(&mut self, peer: IpAddr) -> bool {
         let those = self.of.get(&peer).into_iter().flatten();
-        let idle = those.filter_map(|state| Some((state.idle_since()?, state)));
-        let Some((_, state)) = idle.min_by_key(|(since, _)| *since) else {
+        let leaving = those.filter_map(|state| Some((state.may_leave(self.slow_body)?, state)));
+        let Some((_, state)) = leaving.min_by_key(|(reason, _)| *reason) else {
             return false;
         };
         let state = Arc::clone(state);
@@ -287,7 +340,7 @@ mod tests {
     use super::*;
 
     fn limiter(all: usize, of_peer: usize) -> Arc<ConnectionLimiter> {
-        ConnectionLimiter::new(ConnectionLimits { all, of_peer })
+        ConnectionLimiter::new(ConnectionLimits { all, of_peer }, Duration::MAX)
     }
 
     fn admit(limiter: &Arc<ConnectionLimiter>, address: &str) -> Admission {
@@ -353,6 +406,38 @@ mod tests {
         assert!(!is_evicted(&light) && !is_evicted(&new));
         assert_eq!(limiter.evict_idle(10), 4);
         assert_eq!(limiter.connections().count, 0);
+    }
+
+    #[test]
+    fn a_slow_body_makes_way_where_nobody_is_idle() {
+        let limits = ConnectionLimits { all: 3, of_peer: 3 };
+        let limiter = ConnectionLimiter::new(limits, Duration::ZERO);
+        let busy = |address| {
+            let permit = permit(admit(&limiter, address));
+            let request = ActiveRequest::at(&permit.state);
+            (permit, request)
+        };
+        // One is answered, and two still send.
+        let (answered, slow, slower) = (busy("192.0.2.1"), busy("192.0.2.1"), busy("192.0.2.1"));
+        slow.0.state.receiving_since.store(2, Ordering::Release);
+        slower.0.state.receiving_since.store(1, Ordering::Release);
+        let idle = permit(admit(&limiter, "192.0.2.2"));
+        assert!(is_evicted(&slower.0) && !is_evicted(&slow.0) && !is_evicted(&answered.0));
+        let last = busy("192.0.2.3");
+        assert!(
+            is_evicted(&idle) && !is_evicted(&slow.0),
+            "idle ones go first"
+        );
+        // Whoever has sent everything is waited for.
+        slow.0.state.note_receiving(false);
+        assert!(matches!(admit(&limiter, "192.0.2.4"), Admission::Full));
+        drop(last);
+        // So is whoever has not had the time to send it.
+        let patient = self::limiter(1, 1);
+        let sending = permit(admit(&patient, "192.0.2.1"));
+        let _request = ActiveRequest::at(&sending.state);
+        sending.state.note_receiving(true);
+        assert!(matches!(admit(&patient, "192.0.2.1"), Admission::Full));
     }
 
     #[test]

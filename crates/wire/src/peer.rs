@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv6Addr};
 const NETWORK: u128 = !0 << 64;
 
 /// The address that stands for a peer: an IPv4 address as it is, an IPv6 address as its network.
-pub(crate) fn of(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK).into(),
