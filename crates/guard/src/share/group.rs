@@ -61,7 +61,7 @@ impl SessionGroup {
 
     /// The guard of another server learned something.
     pub(crate) fn learn(&self, facts: &[SharedFact]) {
-        let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let members = lock(&self.members);
         let others = members.iter().filter_map(Weak::upgrade);
         for member in others.chain(self.hub.clone()) {
             with(&member, |member| member.learn(facts));
