@@ -363,7 +363,10 @@ fn people_sign_in_as_configured() {
     for (text, said) in [
         (block("http://id.example.com", "admin"), "https://"),
         (block("https://user@id.example.com", "admin"), "https://"),
-        (block("https://id.example.com", "root"), "use one of: reader, starter"),
+        (
+            block("https://id.example.com", "root"),
+            "use one of: reader, starter",
+        ),
         (
             "sign_in: {issuer: https://id.example.com}\n".to_owned(),
             "client_id",
