@@ -7,6 +7,7 @@
 mod batch;
 mod canary;
 mod import;
+mod repeated;
 mod scanner;
 mod trace;
 
@@ -18,6 +19,7 @@ pub use canary::{
 pub use import::{FORMATS, Format, ImportOptions, TraceFormatInfo, UnknownFormat, open};
 /// The crate whose types the API of this one speaks of.
 pub use proofhouse_oatf;
+pub use repeated::SentTexts;
 pub use scanner::{
     BuildError, CanaryKeyError, CanaryKeyProblem, ChecksumKeyError, ChecksumKeyProblem,
     DocumentVerdict, Dropped, DroppedMessages, EXTENSION_FIELD, Evidence, ExplainedMessage,

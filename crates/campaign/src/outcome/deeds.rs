@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use proofhouse_detect::TraceMessage;
+use proofhouse_detect::{SentTexts, TraceMessage};
 use proofhouse_oatf::{Direction, Mode};
 use proofhouse_range::RunReport;
 use proofhouse_wire::fnv;
@@ -11,7 +11,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::AnswerKind;
-use super::echo::SentTexts;
 use super::words::{Quotable, Words, each_text};
 
 /// Calls, tools, lines and words that are kept.
@@ -89,7 +88,9 @@ impl Deeds {
             lines: answer.map(lines).unwrap_or_default(),
             sentences: hashed(spoken.into_iter()),
             end: end.without(&heard.before).into_kept(MAX_KEPT),
-            echo: answer.is_some_and(|answer| heard.sent.are_all_of(answer)),
+            echo: answer
+                .and_then(|answer| heard.sent.rest_of(answer))
+                .is_some_and(|rest| !AnswerKind::of(&rest).is_answer()),
             grounded: words.are_about(&heard.since)
                 || answer.is_some_and(|answer| heard.has_line_about(answer)),
             words: words.into_kept(MAX_KEPT),

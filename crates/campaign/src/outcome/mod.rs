@@ -8,7 +8,6 @@ mod answer;
 mod conditions;
 mod control;
 mod deeds;
-mod echo;
 mod judged_attack;
 mod reason;
 mod words;

@@ -308,40 +308,30 @@ fn rates(detail: &CampaignDetailView) -> Markup {
 
 /// Why attacks prove nothing, what to do about it, and what the words mean.
 fn reasons(detail: &CampaignDetailView) -> Markup {
-    let reasons = &detail.reasons;
-    if reasons.is_empty() {
-        return html! {};
+    // Each is explained once, whichever subjects have it.
+    let mut meant = BTreeMap::new();
+    let mut rows: Vec<Vec<Markup>> = Vec::new();
+    for one in &detail.reasons {
+        meant.extend(one.reason.zip(one.what));
+        rows.push(vec![
+            html! { (one.subject) },
+            html! {
+                @if let Some(code) = one.reason { a href={ "#reason-" (code) } { (code) } }
+                @else { "unknown to this server" }
+            },
+            html! { (one.runs) },
+            html! { (one.advice.unwrap_or_default()) },
+        ]);
     }
-    let rows: Vec<Vec<Markup>> = reasons
-        .iter()
-        .map(|one| {
-            vec![
-                html! { (one.subject) },
-                html! {
-                    @match one.reason {
-                        Some(code) => { a href={ "#reason-" (code) } { (code) } }
-                        None => { "unknown to this server" }
-                    }
-                },
-                html! { (one.runs) },
-                html! { @if let Some(advice) = one.advice { (advice) } },
-            ]
-        })
-        .collect();
-    // Each once, whichever subjects have it.
-    let meant: BTreeMap<&str, &str> = reasons
-        .iter()
-        .filter_map(|one| one.reason.zip(one.what))
-        .collect();
+    let headings = ["Subject", "Reason", "Attacks", "What to do"];
     html! {
-        (table("Inconclusive attacks, by reason", &["Subject", "Reason", "Attacks", "What to do"], &rows))
-        section #reasons {
-            h2 { "What the reasons mean" }
-            p { (RunOutcome::Inconclusive.meaning()) }
-            dl {
-                @for (code, what) in &meant {
-                    dt id={ "reason-" (code) } { (code) }
-                    dd { (what) }
+        @if !rows.is_empty() {
+            (table("Inconclusive attacks, by reason", &headings, &rows))
+            section #reasons {
+                h2 { "What the reasons mean" }
+                p { (RunOutcome::Inconclusive.meaning()) }
+                dl {
+                    @for (code, what) in meant { dt id={ "reason-" (code) } { (code) } dd { (what) } }
                 }
             }
         }

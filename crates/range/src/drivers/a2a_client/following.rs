@@ -30,7 +30,7 @@ const MAX_FAILURES: u32 = 3;
 
 /// What is known of the tasks that were asked for.
 #[derive(Debug, Default)]
-pub(super) struct TaskFollower {
+pub(super) struct A2aTaskPoller {
     hasher: RandomState,
     /// A hash of what was told last of each.
     told: HashMap<String, u64>,
@@ -62,7 +62,7 @@ pub(super) fn next_id(last: &AtomicU64) -> Value {
     (last.fetch_add(1, Ordering::Relaxed) + 1).into()
 }
 
-impl TaskFollower {
+impl A2aTaskPoller {
     /// Whether there is a task to ask for.
     pub(super) fn has_work(&self, context: &ActorContext) -> bool {
         !self.work(context).is_empty()

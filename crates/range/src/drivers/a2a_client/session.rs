@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 
 use super::actions::{self, A2aClientAction, CARD};
-use super::following::{FollowedPeer, TaskFollower, next_id};
+use super::following::{A2aTaskPoller, FollowedPeer, next_id};
 use super::peer::{self, A2aPeer, CardResult};
 use super::responses::A2aResponseReader;
 use super::sending;
@@ -37,9 +37,9 @@ pub(super) struct A2aClientSession {
     /// Streams that outlived their phase; at most one per entry.
     background: JoinSet<()>,
     /// Asks for tasks that go on, while nothing else is left to do.
-    following: JoinSet<TaskFollower>,
+    following: JoinSet<A2aTaskPoller>,
     /// The same, while no task goes on that can be asked for.
-    follower: Option<TaskFollower>,
+    follower: Option<A2aTaskPoller>,
     last_id: Arc<AtomicU64>,
 }
 
@@ -55,7 +55,7 @@ impl A2aClientSession {
             waiting: VecDeque::new(),
             background: JoinSet::new(),
             following: JoinSet::new(),
-            follower: Some(TaskFollower::default()),
+            follower: Some(A2aTaskPoller::default()),
             last_id: Arc::default(),
         }
     }
@@ -135,7 +135,7 @@ impl A2aClientSession {
 
     /// Asks for tasks that go on: what comes of them belongs to the run. A stream that is open tells it by itself.
     fn follow(&mut self) {
-        let follows = |follower: &mut TaskFollower| follower.has_work(&self.context);
+        let follows = |follower: &mut A2aTaskPoller| follower.has_work(&self.context);
         if let Some(follower) = self.follower.take_if(follows) {
             let peer = FollowedPeer {
                 context: self.context.clone(),
