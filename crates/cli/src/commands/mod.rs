@@ -42,7 +42,6 @@ mod model;
 mod new;
 mod open;
 pub(crate) mod replay;
-mod replay_policy;
 mod run;
 mod scan;
 mod scenarios;
