@@ -14,6 +14,7 @@ use proofhouse_detect::{
 use proofhouse_oatf::{Direction, Protocol};
 use proofhouse_protocol::mcp::{McpMethod, McpParty};
 use proofhouse_protocol::rpc;
+use proofhouse_source::printable_line;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -68,20 +69,37 @@ impl fmt::Display for ReplayedCalls {
     }
 }
 
-/// What replaying a trace came to.
-#[derive(Debug, Default, Serialize)]
-pub struct ReplayedSession {
-    /// What became of its calls.
-    pub calls: ReplayedCalls,
+/// What replaying traces came to.
+#[derive(Debug, Default)]
+pub struct ReplayedTraces {
+    calls: ReplayedCalls,
+    traces: Vec<ReplayedTrace>,
+}
+
+/// One trace that was judged again.
+#[derive(Debug, Serialize)]
+struct ReplayedTrace {
+    trace: String,
+    calls: ReplayedCalls,
     /// How many lines could not be used.
-    pub skipped: u64,
-    /// What was found, by the numbers of the messages.
-    pub findings: Vec<GuardFinding>,
+    skipped: u64,
+    /// By the numbers of the messages.
+    findings: Vec<GuardFinding>,
 }
 
 /// Why a trace cannot be replayed.
 #[derive(Debug, thiserror::Error)]
-pub enum ReplayTraceError {
+#[error("{}: {problem}", printable_line(trace))]
+pub struct ReplayTraceError {
+    /// The trace.
+    pub trace: String,
+    /// Why.
+    pub problem: ReplayTraceProblem,
+}
+
+/// What is wrong with a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayTraceProblem {
     /// It cannot be read to its end.
     #[error(transparent)]
     Read(#[from] TraceReadError),
@@ -93,18 +111,68 @@ pub enum ReplayTraceError {
     Lock(#[from] LockFileError),
 }
 
-/// Judges a trace that a guard recorded with a policy.
-///
-/// # Errors
-///
-/// Returns an error when it cannot be read to its end, or no guard recorded it.
-pub fn replay_trace(
+impl ReplayedTraces {
+    /// Judges a trace that a guard recorded.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when it cannot be read to its end, or no guard recorded it.
+    pub fn read(
+        &mut self,
+        policy: &OpenedPolicy,
+        name: &str,
+        trace: impl Read,
+    ) -> Result<(), ReplayTraceError> {
+        let replayed = replayed(policy, name, trace).map_err(|problem| ReplayTraceError {
+            trace: name.to_owned(),
+            problem,
+        })?;
+        self.calls = self.calls.and(replayed.calls);
+        self.traces.push(replayed);
+        Ok(())
+    }
+
+    /// For people: a line for each finding, and one for all calls.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for one in &self.traces {
+            for finding in &one.findings {
+                let number = finding.sequence.unwrap_or_default();
+                let line = format!("{}: {number}: {}", one.trace, finding.line());
+                text.push_str(&printable_line(&line));
+                text.push('\n');
+            }
+        }
+        text.push_str(&format!("{}\n", self.calls));
+        text
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        json!({"version": 1, "calls": self.calls, "traces": self.traces})
+    }
+
+    /// Whether every call passes; nothing where there is none, or lines were skipped, and none was stopped.
+    #[must_use]
+    pub fn all_pass(&self) -> Option<bool> {
+        let is_whole = self.traces.iter().all(|one| one.skipped == 0);
+        match self.calls.asked + self.calls.blocked {
+            0 if self.calls.passed == 0 || !is_whole => None,
+            stopped => Some(stopped == 0),
+        }
+    }
+}
+
+fn replayed(
     policy: &OpenedPolicy,
+    name: &str,
     trace: impl Read,
-) -> Result<ReplayedSession, ReplayTraceError> {
+) -> Result<ReplayedTrace, ReplayTraceProblem> {
     let mut reader = TraceReader::new(trace);
     let mut begun: Option<PolicyReplay> = None;
-    let mut replayed = ReplayedSession::default();
+    let mut findings = Vec::new();
     while let Some(item) = reader.next() {
         let TraceItem::Message { message, .. } = item? else {
             continue;
@@ -114,15 +182,18 @@ pub fn replay_trace(
             None => {
                 let server = reader.header().and_then(|header| header.get("server"));
                 let server = server.and_then(Value::as_str);
-                let server = server.ok_or(ReplayTraceError::NotOfGuard)?;
+                let server = server.ok_or(ReplayTraceProblem::NotOfGuard)?;
                 begun.insert(PolicyReplay::new(policy, server)?)
             }
         };
-        replayed.findings.extend(replay.feed(&message));
-        replayed.calls = replay.calls();
+        findings.extend(replay.feed(&message));
     }
-    replayed.skipped = reader.summary().skipped();
-    Ok(replayed)
+    Ok(ReplayedTrace {
+        trace: name.to_owned(),
+        calls: begun.map(|replay| replay.calls()).unwrap_or_default(),
+        skipped: reader.summary().skipped(),
+        findings,
+    })
 }
 
 /// A request whose result comes later.

@@ -44,7 +44,6 @@ mod open;
 #[cfg(test)]
 mod reference_tests;
 pub(crate) mod replay;
-mod replay_policy;
 mod run;
 mod scan;
 mod scenarios;

@@ -1,20 +1,24 @@
 //! `proofhouse replay`: shows recorded runs and judges them again, without the subject and its model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use proofhouse_campaign::replay::{
     KeptCampaign, MessageBudget, Replayed, Sources, find, gate, replay,
 };
+use proofhouse_guard::OpenedPolicy;
+use proofhouse_guard::replay::ReplayedTraces;
 use proofhouse_report::replay::document as replay_json;
 use proofhouse_report::replay_text::{self, ShownMessages};
 
 use crate::exit_code::Exit;
 use crate::input::SizeLimit;
+use crate::interrupt::Interrupt;
 use crate::notices;
 use crate::output::{CommandError, StdoutData, printable_line, shown_path, talk};
 use crate::report::plural;
 use crate::semantic_options::SemanticOptions;
+use crate::traces;
 
 /// Problems of one recording that are told one by one.
 const TOLD_PROBLEMS: usize = 5;
@@ -112,8 +116,7 @@ impl From<MessageDetail> for ShownMessages {
 impl ReplayCommand {
     pub(crate) fn run(self) -> Result<Exit, CommandError> {
         if let Some(policy) = &self.policy {
-            let is_json = self.format == ReplayFormat::Json;
-            return super::replay_policy::run(policy, &self.runs, is_json);
+            return self.with_policy(policy);
         }
         let found = find(&self.runs, self.out.as_deref())
             .map_err(|error| CommandError::of(&error, error.is_usage()))?;
@@ -154,6 +157,31 @@ impl ReplayCommand {
         }
         data.finish()?;
         Ok(gate(&all, &found, self.fail_on_change).into())
+    }
+}
+
+impl ReplayCommand {
+    /// Judges what guards recorded with a policy.
+    fn with_policy(&self, policy: &Path) -> Result<Exit, CommandError> {
+        let policy = OpenedPolicy::open(Some(policy));
+        let policy = policy.map_err(|error| CommandError::of(&error, false))?;
+        let mut replayed = ReplayedTraces::default();
+        for input in traces::find(&self.runs, false)? {
+            let trace = traces::open(&input, &Interrupt::watch()).reader;
+            let read = replayed.read(&policy, &input.name(), trace);
+            read.map_err(|error| CommandError::of(&error, false))?;
+        }
+        let mut data = StdoutData::new();
+        match self.format {
+            ReplayFormat::Human => data.write(&replayed.text())?,
+            ReplayFormat::Json => data.json(&replayed.value())?,
+        }
+        data.finish()?;
+        Ok(match replayed.all_pass() {
+            Some(true) => Exit::Success,
+            Some(false) => Exit::Failure,
+            None => Exit::Inconclusive,
+        })
     }
 }
 

@@ -45,6 +45,13 @@ const ENTITIES: &[(&str, char)] = &[
 
 /// Calls `found` with every text that hides in another one.
 pub(super) fn each(text: &str, found: &mut dyn FnMut(TaintForm, &str)) {
+    // A long number that was written as `1e8` is the same as one that is all digits.
+    let digits = text.strip_suffix(".0").filter(|digits| {
+        digits.len() >= super::MIN_NUMBER && digits.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if let Some(digits) = digits {
+        found(TaintForm::Verbatim, digits);
+    }
     if let Some(plain) = percent(text) {
         found(TaintForm::Percent, &plain);
     }

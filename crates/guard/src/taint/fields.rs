@@ -1,6 +1,6 @@
 //! Structured results: their fields, and which of them are free text.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 /// How many words a value may have that is no text.
 const MAX_WORDS: usize = 4;
@@ -20,7 +20,7 @@ pub(crate) fn each(value: &Value, found: &mut dyn FnMut(Option<&str>, &str)) {
     fn walk(value: &Value, key: Option<&str>, found: &mut dyn FnMut(Option<&str>, &str)) {
         match value {
             Value::String(text) => found(key, text),
-            Value::Number(number) => found(key, &written(number)),
+            Value::Number(number) => found(key, &number.to_string()),
             Value::Array(items) => items.iter().for_each(|item| walk(item, key, found)),
             Value::Object(members) => {
                 for (key, item) in members {
@@ -32,14 +32,6 @@ pub(crate) fn each(value: &Value, found: &mut dyn FnMut(Option<&str>, &str)) {
         }
     }
     walk(value, None, found);
-}
-
-/// A number as people write it: a whole one without a fraction.
-pub(super) fn written(number: &Number) -> String {
-    match number.as_f64() {
-        Some(float) if number.is_f64() => float.to_string(),
-        _ => number.to_string(),
-    }
 }
 
 /// Whether a key is the name of a field, and no name of a thing.

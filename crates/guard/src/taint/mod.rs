@@ -603,7 +603,7 @@ fn each_value(value: &Value, found: &mut dyn FnMut(bool, &str, &str)) {
     fn walk(value: &Value, path: &mut String, found: &mut dyn FnMut(bool, &str, &str)) {
         match value {
             Value::String(text) => found(false, path, text),
-            Value::Number(number) => found(false, path, &fields::written(number)),
+            Value::Number(number) => found(false, path, &number.to_string()),
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     let length = path.len();

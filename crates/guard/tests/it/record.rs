@@ -8,7 +8,7 @@ use proofhouse_guard::OpenedPolicy;
 use proofhouse_guard::engine::{AskRoute, GuardSession, GuardSetup, MessageFrom};
 use proofhouse_guard::policy::Policy;
 use proofhouse_guard::record::GuardRecorder;
-use proofhouse_guard::replay::PolicyReplay;
+use proofhouse_guard::replay::{PolicyReplay, ReplayedTraces};
 use proofhouse_oatf::Direction;
 use serde_json::{Value, json};
 
@@ -208,6 +208,40 @@ fn what_was_recorded_is_judged_again_with_another_policy() {
             .collect();
         assert_eq!(told, numbers, "{rule}: {found:?}");
     }
+    // A file of traces is read to its end, and one that no guard wrote is none.
+    let policy = policy_of(
+        "policy.yaml",
+        "{id: no, when: 'call.tool == \"fetch\"', decision: block, on_error: block}",
+    );
+    let lines: String = trace
+        .iter()
+        .map(|message| format!("{}\n", serde_json::to_string(message).unwrap()))
+        .collect();
+    let text = format!("{{\"proofhouse_trace\": 1, \"server\": \"web\"}}\n{lines}");
+    let mut replayed = ReplayedTraces::default();
+    replayed.read(&policy, "a.jsonl", text.as_bytes()).unwrap();
+    assert_eq!(replayed.all_pass(), Some(false));
+    assert_eq!(
+        replayed.value()["calls"],
+        json!({"passed": 3, "asked": 0, "blocked": 1})
+    );
+    let told = replayed.text();
+    assert!(
+        told.starts_with("a.jsonl: 4: block: web/fetch")
+            && told.ends_with("calls: 4; passed 3, asked about 0, blocked 1\n"),
+        "{told}"
+    );
+    let mut other = ReplayedTraces::default();
+    let error = other
+        .read(&policy, "b.jsonl", lines.as_bytes())
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("b.jsonl: no guard recorded it"),
+        "{error}"
+    );
+    assert_eq!(other.all_pass(), None, "nothing was seen");
     // What the user named first stays the user's; what only the page says is followed.
     let flow = policy_of(
         "flow.yaml",
