@@ -93,7 +93,6 @@ impl ConnectionState {
     }
 
     /// The same, for whoever must hold it by itself.
-    #[must_use]
     pub fn eviction(&self) -> WaitForCancellationFutureOwned {
         self.leave.clone().cancelled_owned()
     }

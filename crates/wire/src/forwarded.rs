@@ -107,7 +107,6 @@ fn elements(text: &str) -> Vec<Option<IpAddr>> {
 }
 
 /// Reads one element: whom it speaks for, and what comes after the comma.
-#[expect(clippy::type_complexity, reason = "it is two steps of one parser")]
 fn element(mut rest: &str) -> Option<(Option<IpAddr>, Option<&str>)> {
     let mut hop = None;
     loop {
