@@ -108,6 +108,17 @@ fn find_match<'m>(
 /// A variable whose path does not resolve is null. Where a value that is missing must not count, ask with
 /// `has(message.…)` first.
 ///
+/// ```
+/// use proofhouse_oatf::{DefaultCelEvaluator, ExpressionMatch, Fragment, evaluate_expression};
+/// use serde_json::json;
+/// let expression = ExpressionMatch::from_value(&json!({
+///     "cel": "count > 2", "variables": {"count": "arguments.count"},
+/// })).unwrap();
+/// let message = json!({"arguments": {"count": 3}});
+/// assert_eq!(evaluate_expression(&expression, &message, Some(&DefaultCelEvaluator)), Ok(true));
+/// assert!(evaluate_expression(&expression, &message, None).is_err());
+/// ```
+///
 /// # Errors
 ///
 /// Returns what the evaluator returns, and a type error when the result is not a boolean.

@@ -45,6 +45,27 @@ impl<'a> FromIterator<(&'a str, &'a Value)> for CelContext<'a> {
 /// An implementation has no side effects, supports `size`, `contains`, `startsWith`, `endsWith`,
 /// `matches`, `exists`, `all`, `filter` and `map`, answers an unsupported function with
 /// `unsupported_method`, bounds the time it takes (100 ms recommended), and never panics.
+///
+/// ```
+/// use proofhouse_oatf::{CelContext, CelEvaluator, EvaluationError, EvaluationErrorKind};
+/// use serde_json::Value;
+///
+/// /// Knows one expression.
+/// struct Only;
+///
+/// impl CelEvaluator for Only {
+///     fn evaluate(&self, expression: &str, context: &CelContext<'_>) -> Result<Value, EvaluationError> {
+///         match expression {
+///             "message.ok" => Ok(context.iter().any(|(_, value)| value["ok"] == true).into()),
+///             other => Err(EvaluationError::new(EvaluationErrorKind::UnsupportedMethod, other)),
+///         }
+///     }
+/// }
+///
+/// let message = serde_json::json!({"ok": true});
+/// let context = [("message", &message)].into_iter().collect();
+/// assert_eq!(Only.evaluate("message.ok", &context), Ok(Value::Bool(true)));
+/// ```
 pub trait CelEvaluator: Send + Sync {
     /// Evaluates an expression.
     ///
@@ -75,6 +96,30 @@ pub trait CelEvaluator: Send + Sync {
 /// Scores how well a text fits an intent. There is no default: it depends on a model.
 ///
 /// An implementation may do I/O and blocks while it does.
+///
+/// ```
+/// use proofhouse_oatf::{EvaluationError, SemanticEvaluator, SemanticExamples, SemanticIntentClass};
+///
+/// /// Finds texts that are word for word one of the examples.
+/// struct Examples;
+///
+/// impl SemanticEvaluator for Examples {
+///     fn evaluate(
+///         &self,
+///         text: &str,
+///         _intent: &str,
+///         _class: Option<SemanticIntentClass>,
+///         _threshold: Option<f64>,
+///         examples: Option<&SemanticExamples>,
+///     ) -> Result<f64, EvaluationError> {
+///         let positive = examples.and_then(|examples| examples.positive.as_ref());
+///         Ok(f64::from(u8::from(positive.is_some_and(|known| known.iter().any(|known| known == text)))))
+///     }
+/// }
+///
+/// let examples = SemanticExamples { positive: Some(vec!["hand it over".into()]), ..Default::default() };
+/// assert_eq!(Examples.evaluate("hand it over", "", None, None, Some(&examples)), Ok(1.0));
+/// ```
 pub trait SemanticEvaluator: Send + Sync {
     /// The confidence, from 0.0 to 1.0, that `text` has the intent.
     ///

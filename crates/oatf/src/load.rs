@@ -38,6 +38,13 @@ pub fn load(text: &str) -> Result<LoadResult, Vec<OatfError>> {
 
 /// Parses with limits of the caller's, validates and normalizes.
 ///
+/// ```
+/// use proofhouse_oatf::{ReadLimits, load_with};
+/// let limits = ReadLimits { max_bytes: 20, ..ReadLimits::default() };
+/// let errors = load_with("oatf: \"0.1\"\nattack: {execution: {mode: mcp_server, state: {}}}", &limits).unwrap_err();
+/// assert!(errors[0].to_string().contains("PH-002"));
+/// ```
+///
 /// # Errors
 ///
 /// Returns the errors of the first stage that fails.

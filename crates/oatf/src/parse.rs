@@ -33,6 +33,13 @@ pub fn parse(text: &str) -> Result<Document, Vec<ParseError>> {
 
 /// Parses a document with limits of the caller's.
 ///
+/// ```
+/// use proofhouse_oatf::{ReadLimits, parse_with};
+/// let limits = ReadLimits { max_depth: 2, ..ReadLimits::default() };
+/// let errors = parse_with("oatf: \"0.1\"\nattack: {execution: {mode: mcp_server, state: {}}}", &limits).unwrap_err();
+/// assert_eq!((errors[0].code, errors[0].line()), ("PH-006", Some(2)));
+/// ```
+///
 /// # Errors
 ///
 /// Returns every error, ordered by place.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
 use proofhouse_expr::{EvaluateError, Program};
 use proofhouse_manifest::interpolate::{ResolveError, Root, TemplateScope};
 use proofhouse_manifest::{
@@ -20,6 +22,12 @@ use crate::remote::{Card, RemoteAgent, Talk};
 
 /// The action that stands for those of a capability that could not be listed: it lists them.
 const CONNECT: &str = "connect";
+
+/// How many backends are asked at once what they have. Each may be a program that is started.
+const ASKED_AT_ONCE: usize = 8;
+
+/// A capability that is being found out about.
+type Asked<'a> = BoxFuture<'a, Result<Granted, ActionError>>;
 
 /// Everything an agent may use.
 pub(super) struct Capabilities {
@@ -182,26 +190,45 @@ impl Capabilities {
         environment: &Environment,
         cancel: &CancellationToken,
     ) -> Result<Self, ActionError> {
-        let mut list = Vec::new();
+        // What is asked here ends with the first error that ends the listing.
+        let listing = cancel.child_token();
+        let mut tasks: Vec<ToolTask> = Vec::new();
+        let mut asked: Vec<Asked<'_>> = Vec::new();
         for (reference, grant) in &agent.capabilities {
             let rules = grant.capability.clone().unwrap_or_default();
-            list.push(match host.inner.catalog.find(&agent.namespace, reference) {
+            match host.inner.catalog.find(&agent.namespace, reference) {
                 Some(Referent::Tool(tool)) => {
                     let task = tool_task(host, &tool, environment);
-                    Granted::tool(reference, task, rules, cancel).await?
+                    tasks.push(task.clone());
+                    asked.push(Box::pin(Granted::tool(reference, task, rules, &listing)));
                 }
                 Some(Referent::Agent(other)) => {
                     let target = CapabilityTarget::Agent(Arc::clone(&other));
-                    Granted::agent(reference.clone(), target, rules, &other.description)
+                    let granted =
+                        Granted::agent(reference.clone(), target, rules, &other.description);
+                    asked.push(Box::pin(std::future::ready(Ok(granted))));
                 }
                 // The catalog was checked when the task began.
-                None => continue,
-            });
+                None => {}
+            }
         }
         let remotes = host.inner.remotes.iter();
         for (_, remote) in remotes.filter(|(of, _)| *of == agent.name) {
-            list.push(elsewhere(remote, cancel).await);
+            let listing = &listing;
+            asked.push(Box::pin(
+                async move { Ok(elsewhere(remote, listing).await) },
+            ));
         }
+        let list = match side_by_side(asked).await {
+            Ok(list) => list,
+            Err(error) => {
+                listing.cancel();
+                for error in tear_down(&tasks).await {
+                    tracing::warn!(%error, "a tool could not be torn down");
+                }
+                return Err(error);
+            }
+        };
         let mut helpers: Vec<(String, ToolTask)> = Vec::new();
         for tool in invoked(agent) {
             let known = list.iter().any(|granted| granted.reference == tool)
@@ -321,17 +348,38 @@ impl Capabilities {
 
     /// Ends all tools.
     pub(super) async fn teardown(&self) -> Vec<ActionError> {
-        let mut errors = Vec::new();
-        for granted in &self.list {
-            if let CapabilityTarget::Tool(task) = &granted.target {
-                errors.extend(task.teardown().await);
-            }
-        }
-        for (_, task) in &self.helpers {
-            errors.extend(task.teardown().await);
-        }
-        errors
+        tear_down(&self.tools()).await
     }
+}
+
+/// Finds out what capabilities have, several at once, so that one dead host is waited for once. They come in the order of the
+/// manifest; the first error ends it.
+async fn side_by_side(asked: Vec<Asked<'_>>) -> Result<Vec<Granted>, ActionError> {
+    let mut numbered: Vec<BoxFuture<'_, Result<(usize, Granted), ActionError>>> = Vec::new();
+    for (at, asked) in asked.into_iter().enumerate() {
+        numbered.push(Box::pin(async move { Ok((at, asked.await?)) }));
+    }
+    let mut running = stream::iter(numbered).buffer_unordered(ASKED_AT_ONCE);
+    let mut listed = Vec::new();
+    while let Some(one) = running.next().await {
+        listed.push(one?);
+    }
+    listed.sort_by_key(|(at, _)| *at);
+    Ok(listed.into_iter().map(|(_, granted)| granted).collect())
+}
+
+/// Ends tools, several at once, for the same reason.
+async fn tear_down(tasks: &[ToolTask]) -> Vec<ActionError> {
+    let mut ending: Vec<BoxFuture<'_, Vec<ActionError>>> = Vec::new();
+    for task in tasks {
+        ending.push(Box::pin(task.teardown()));
+    }
+    let mut ended = stream::iter(ending).buffered(ASKED_AT_ONCE);
+    let mut errors = Vec::new();
+    while let Some(more) = ended.next().await {
+        errors.extend(more);
+    }
+    errors
 }
 
 /// Names the functions of all capabilities.

@@ -1,7 +1,8 @@
 //! Tools whose functions cannot be listed: the task goes on, and the tool is asked again when the model wants it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use proofhouse_agent::model::{ChatMessage, ModelRequest};
 use proofhouse_agent::task::{EndReason, Task, TaskInput, TaskOptions, Turn};
@@ -144,4 +145,76 @@ async fn an_error_that_stays_ends_the_task_with_the_call() {
         let output = task.send(TaskInput::message("go")).await;
         assert_eq!(output.ended.map(|end| end.reason), end);
     }
+}
+
+/// How many tools are asked at once: a task waits for dead hosts once, and starts no more programs than this at a time.
+const ASKED_AT_ONCE: usize = 8;
+
+/// What a server knows of the requests that it holds.
+#[derive(Default)]
+struct Held {
+    asked: usize,
+    now: usize,
+    most: usize,
+}
+
+/// Nobody gets an answer before as many have asked as are asked at once. One after the other, no answer would ever come.
+#[tokio::test]
+async fn many_tools_are_asked_side_by_side_and_stay_in_their_order() {
+    let held = Arc::new((Mutex::new(Held::default()), Condvar::new()));
+    let (shared, more) = (Arc::clone(&held), ASKED_AT_ONCE);
+    let server = TestServer::start(move |request, _| {
+        let (held, changed) = &*shared;
+        let mut known = held.lock().unwrap();
+        known.asked += 1;
+        known.now += 1;
+        known.most = known.most.max(known.now);
+        changed.notify_all();
+        let waited =
+            changed.wait_timeout_while(known, Duration::from_secs(20), |known| known.asked < more);
+        let (mut known, result) = waited.unwrap();
+        known.now -= 1;
+        if result.timed_out() {
+            // Nobody else need wait to know it.
+            known.asked = more;
+            return TestReply::Plain(500, "", "alone".to_owned());
+        }
+        let operation = request.path.trim_matches('/').replace(".json", "");
+        let paths = json!({"/zen": {"get": {"operationId": operation}}});
+        TestReply::Json(json!({"openapi": "3.1.0", "paths": paths}))
+    });
+    let mut manifests = String::new();
+    let mut granted = Vec::new();
+    for number in 10..10 + ASKED_AT_ONCE * 2 {
+        manifests.push_str(&format!(
+            "kind: commonagents.info/v1beta2/tool\nnamespace: demo\nname: hub-{number}\ndescription: A hub.\n\
+             openapi: {{url: \"http://{}/zen{number}.json\"}}\n---\n",
+            server.address()
+        ));
+        granted.push(format!("hub-{number}: '*'"));
+    }
+    manifests.push_str(&clerk(&granted));
+    let model = Puppet::calling(vec![]);
+    let host = host(&manifests, Arc::clone(&model) as _);
+    let task = host.start("demo", "clerk", TaskOptions::default()).unwrap();
+    let output = task.send(TaskInput::message("go")).await;
+    assert_eq!((output.ended, output.failed), (None, None));
+    let asked = model.asked.lock().unwrap().clone();
+    let expected: Vec<String> = (10..10 + ASKED_AT_ONCE * 2)
+        .map(|number| format!("hub_{number}"))
+        .collect();
+    assert_eq!(functions(&asked[0]), expected);
+    let described = asked[0].tools.iter();
+    let failed = described.filter(|tool| tool.description.contains("500"));
+    assert_eq!(failed.count(), 0);
+    assert_eq!(held.0.lock().unwrap().most, ASKED_AT_ONCE);
+}
+
+/// An agent that may use these.
+fn clerk(granted: &[String]) -> String {
+    format!(
+        "kind: commonagents.info/v1beta2/agent\nnamespace: demo\nname: clerk\ndescription: A clerk.\nprompt: Do it.\n\
+         capabilities: {{{}}}\n",
+        granted.join(", ")
+    )
 }

@@ -32,6 +32,13 @@ pub fn evaluate_condition(condition: &Condition, value: &Value) -> bool {
 
 /// As [`evaluate_condition`], within a time that the caller gives, which several conditions may share.
 ///
+/// ```
+/// use proofhouse_oatf::{Condition, MatchBudget, evaluate_condition_within};
+/// use serde_json::json;
+/// let budget = &mut MatchBudget::default();
+/// assert_eq!(evaluate_condition_within(&Condition::Equals(json!(42)), &json!(42.0), budget), Ok(true));
+/// ```
+///
 /// # Errors
 ///
 /// Returns `regex_timeout` when the time is over, and an error when the regular expression does not compile.

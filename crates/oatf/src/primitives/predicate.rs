@@ -24,6 +24,16 @@ pub fn evaluate_predicate(predicate: &MatchPredicate, value: &Value) -> bool {
 
 /// As [`evaluate_predicate`], within a time that the caller gives.
 ///
+/// ```
+/// use proofhouse_oatf::{MatchBudget, MatchCondition, MatchPredicate, evaluate_predicate_within};
+/// use serde_json::json;
+/// use std::time::Duration;
+/// let predicate: MatchPredicate = [("name".to_owned(), MatchCondition::regex("a+b").into())].into_iter().collect();
+/// let value = json!({"name": "aab"});
+/// assert_eq!(evaluate_predicate_within(&predicate, &value, &mut MatchBudget::default()), Ok(true));
+/// assert!(evaluate_predicate_within(&predicate, &value, &mut MatchBudget::new(Duration::ZERO)).is_err());
+/// ```
+///
 /// # Errors
 ///
 /// Returns `regex_timeout` when the time is over, and an error when a regular expression does not compile or a path is

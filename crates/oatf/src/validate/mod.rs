@@ -20,6 +20,13 @@ use crate::primitives::nests_deeper;
 use view::ValidationPass;
 
 /// What [`validate`] found.
+///
+/// ```
+/// use proofhouse_oatf::{Document, Attack, validate};
+/// let result = validate(&Document::new(Attack::default()));
+/// assert!(!result.is_valid());
+/// assert_eq!(result.errors[0].rule, "V-030");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValidationResult {
     /// Violated rules, ordered by place.

@@ -4,23 +4,28 @@
 //! Documents are the public ones, changed at random from a fixed seed. The peer is asked through its documented functions only.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use proofhouse_oatf::{
-    DefaultCelEvaluator, OatfError, ReadLimits, evaluate_indicator, load_with, parse, to_value,
+    DefaultCelEvaluator, Document, OatfError, ReadLimits, evaluate_extractor, evaluate_indicator,
+    load_with, parse, to_value,
 };
 use proofhouse_source::to_yaml;
 use serde_json::{Value, json};
 
-use super::differential_table::DIFFERENCES;
+use super::differential_table::{DIFFERENCES, Difference};
 
 /// How many changed documents are compared.
 const MUTANTS: u64 = 10_000;
 
 /// Random numbers, the same in every run.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    /// Those of a seed.
+    pub(crate) fn of(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -28,8 +33,13 @@ impl Random {
         self.0
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap_or(0)
+    }
+
+    /// One of these, which are some.
+    pub(crate) fn pick<'a, T>(&mut self, some: &'a [T]) -> &'a T {
+        &some[self.below(some.len())]
     }
 }
 
@@ -190,77 +200,265 @@ fn owner_of(path: &str) -> String {
     owner.split('[').next().unwrap_or_default().to_owned()
 }
 
-/// Compares one document; notes each difference by its class, with an example.
-fn compare(
-    seed: u64,
-    text: &str,
-    value: &Value,
-    random: &mut Random,
-    found: &mut BTreeMap<String, (u64, String)>,
-    compared: &mut BTreeMap<(&'static str, String), u64>,
-) {
-    let mut note = |class: String, example: &str| {
-        let entry = found.entry(class).or_insert_with(|| {
+/// The key at the end of a path.
+fn key_of(path: &str) -> &str {
+    let key = path.rsplit('.').next().unwrap_or_default();
+    key.split('[').next().unwrap_or_default()
+}
+
+/// The last sentence of an error, without what it quotes.
+fn reason_in(text: &str) -> String {
+    let text = text.replace("\\n", "\n");
+    let found = text
+        .lines()
+        .filter_map(|line| line.split_once("error: ").map(|(_, said)| said))
+        .chain(text.split("message: \"").skip(1))
+        .chain(text.rsplit(": ").take(1))
+        .next();
+    let said = found.unwrap_or_default();
+    let mut reason: String = said
+        .split(['"', '`', '('])
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    reason.retain(|c| !c.is_ascii_digit());
+    format!(": {}", reason.trim())
+}
+
+/// What the messages of indicators are made of.
+pub(crate) enum About<'a> {
+    /// The texts of a document.
+    Document(&'a Value),
+    /// Those of the document that was read.
+    Read,
+    /// It is this one.
+    Message(&'a Value),
+}
+
+/// What was compared, and the differences by their classes: how often, and an example.
+#[derive(Default)]
+pub(crate) struct Comparison {
+    found: BTreeMap<String, (u64, String)>,
+    judged: BTreeMap<(&'static str, String), u64>,
+    /// Whether normal forms and extractors are compared, too.
+    is_wide: bool,
+}
+
+impl Comparison {
+    /// One of normal forms and extractors, too.
+    pub(crate) fn wide() -> Self {
+        Self {
+            is_wide: true,
+            ..Self::default()
+        }
+    }
+
+    fn note(&mut self, seed: u64, class: String, example: &str) {
+        let entry = self.found.entry(class).or_insert_with(|| {
             let example: String = example.chars().take(600).collect();
             (0, format!("seed {seed}: {example}"))
         });
         entry.0 += 1;
-    };
-    let ours = load_with(text, &ReadLimits::default());
-    let theirs = oatf::load(text);
+    }
+
+    /// Compares one document; notes each difference by its class.
+    pub(crate) fn compare(
+        &mut self,
+        seed: u64,
+        text: &str,
+        about: &About<'_>,
+        random: &mut Random,
+    ) {
+        let ours = load_with(text, &ReadLimits::default());
+        let theirs = oatf::load(text);
+        match (ours, theirs) {
+            (Err(ours), Ok(_)) => {
+                let (code, path, message) = match &ours[0] {
+                    OatfError::Parse(error) => (error.code, error.path.clone(), error.to_string()),
+                    OatfError::Validation(error) => {
+                        (error.rule, Some(error.path.clone()), error.to_string())
+                    }
+                };
+                let path = path.unwrap_or_default();
+                let place = match code {
+                    // Of unknown keys it matters whose they are; of values, which key they have.
+                    "PH-009" => format!(" in {}", owner_of(&path)),
+                    "PH-010" => format!(" for {}", key_of(&path)),
+                    "V-013" if key_of(&path) != "cel" => reason_in(&message),
+                    "V-013" => " in CEL".to_owned(),
+                    _ => String::new(),
+                };
+                self.note(seed, format!("only we refuse: {code}{place}"), &message);
+            }
+            (Ok(_), Err(theirs)) => {
+                let said = format!("{theirs:?}");
+                let rule = rule_in(&said);
+                let reason = match rule.as_str() {
+                    "parse" | "V-013" if self.is_wide => reason_in(&said),
+                    _ => String::new(),
+                };
+                self.note(seed, format!("only they refuse: {rule}{reason}"), &said);
+            }
+            (Err(_), Err(_)) => {}
+            (Ok(ours), Ok(theirs)) => {
+                self.judge(seed, &ours.document, &theirs.document, about, random);
+                if self.is_wide {
+                    let (our, their) = (to_value(&ours.document), json!(theirs.document));
+                    if let Some((class, example)) = difference(&our, &their, "document") {
+                        self.note(seed, format!("normal form: {class}"), &example);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Judges a message with each indicator, and extracts from it.
+    fn judge(
+        &mut self,
+        seed: u64,
+        ours: &Document,
+        theirs: &oatf::Document,
+        about: &About<'_>,
+        random: &mut Random,
+    ) {
+        let read = match about {
+            About::Read => to_value(ours),
+            _ => Value::Null,
+        };
+        let mut next_message = || match about {
+            About::Document(document) => message(document, random),
+            About::Read => message(&read, random),
+            About::Message(message) => (*message).clone(),
+        };
+        let our_indicators = ours.attack.indicators();
+        let their_indicators = theirs.attack.indicators.as_deref().unwrap_or_default();
+        if our_indicators.len() != their_indicators.len() {
+            self.note(seed, "other indicators".to_owned(), "");
+            return;
+        }
+        for (our, their) in our_indicators.iter().zip(their_indicators) {
+            let message = next_message();
+            let our_verdict = evaluate_indicator(our, &message, Some(&DefaultCelEvaluator), None);
+            let cel = oatf::evaluate::DefaultCelEvaluator;
+            let their_verdict =
+                oatf::evaluate::evaluate_indicator(their, &message, Some(&cel), None);
+            let their_result = format!("{:?}", their_verdict.result);
+            let our_result = format!("{:?}", our_verdict.result);
+            let method = our.detection().map_or("none", |method| method.as_str());
+            *self.judged.entry((method, our_result.clone())).or_default() += 1;
+            if our_result != their_result {
+                let detection = (&our.pattern, &our.expression);
+                self.note(
+                    seed,
+                    format!("{method}: {our_result} here, {their_result} there"),
+                    &format!("{message} {detection:?}"),
+                );
+            } else if our_verdict.indicator_id != their_verdict.indicator_id {
+                self.note(
+                    seed,
+                    "other ids".to_owned(),
+                    &format!("{our_verdict:?} {their_verdict:?}"),
+                );
+            }
+        }
+        if self.is_wide {
+            self.extract(seed, ours, theirs, &next_message());
+        }
+    }
+
+    fn extract(&mut self, seed: u64, ours: &Document, theirs: &oatf::Document, message: &Value) {
+        let ours = ours.attack.execution.actors.iter().flatten();
+        let ours = ours.flat_map(|actor| actor.phases.iter());
+        let ours = ours.flat_map(|phase| phase.extractors.iter().flatten());
+        let theirs = theirs.attack.execution.actors.iter().flatten();
+        let theirs = theirs.flat_map(|actor| actor.phases.iter());
+        let theirs = theirs.flat_map(|phase| phase.extractors.iter().flatten());
+        for (our, their) in ours.zip(theirs) {
+            let direction = our.source;
+            let found = evaluate_extractor(our, message, direction);
+            let there = oatf::primitives::evaluate_extractor(their, message, their.source.clone());
+            *self
+                .judged
+                .entry(("extractor", found.is_some().to_string()))
+                .or_default() += 1;
+            if found != there {
+                let kind = match (&found, &there) {
+                    (Some(_), None) => "only here",
+                    (None, Some(_)) => "only there",
+                    _ => "another text",
+                };
+                let example = format!("{message} {our:?}: {found:?}, {there:?}");
+                self.note(seed, format!("extractor: {kind}"), &example);
+            }
+        }
+    }
+
+    /// Agreement counts only where both have judged something, either way.
+    pub(crate) fn judged_at_least(&self, counts: &[(&'static str, &str, u64)]) {
+        for (method, result, least) in counts {
+            let count = self.judged.get(&(*method, (*result).to_owned()));
+            let is_enough = count.is_some_and(|count| count >= least);
+            assert!(is_enough, "{method} {result}: {:?}", self.judged);
+        }
+    }
+
+    /// Holds what was found to the table: nothing else, and each of its rows.
+    pub(crate) fn expect(&self, known: &[Difference]) {
+        let unlisted: Vec<String> = self
+            .found
+            .iter()
+            .filter(|(class, _)| !known.iter().any(|known| known.class == **class))
+            .map(|(class, (count, example))| format!("{class} ({count} times)\n    {example}"))
+            .collect();
+        assert!(
+            unlisted.is_empty(),
+            "differences without a reason:\n{}",
+            unlisted.join("\n")
+        );
+        for known in known {
+            assert!(
+                self.found.contains_key(known.class),
+                "not seen any more: {}",
+                known.class
+            );
+            assert!(
+                !known.reason.is_empty() && known.sentence.contains('§'),
+                "{}",
+                known.class
+            );
+        }
+    }
+}
+
+/// The first difference between two values, where null is nothing: what kind it is, and an example.
+fn difference(ours: &Value, theirs: &Value, name: &str) -> Option<(String, String)> {
+    let example = || format!("{ours} and {theirs}");
     match (ours, theirs) {
-        (Err(ours), Ok(_)) => {
-            let (code, path, message) = match &ours[0] {
-                OatfError::Parse(error) => (error.code, error.path.clone(), error.to_string()),
-                OatfError::Validation(error) => {
-                    (error.rule, Some(error.path.clone()), error.to_string())
-                }
-            };
-            // Of unknown keys it matters whose they are.
-            let place = match (code, path) {
-                ("PH-009", Some(path)) => format!(" in {}", owner_of(&path)),
-                _ => String::new(),
-            };
-            note(format!("only we refuse: {code}{place}"), &message);
-        }
-        (Ok(_), Err(theirs)) => {
-            let said = format!("{theirs:?}");
-            note(format!("only they refuse: {}", rule_in(&said)), &said);
-        }
-        (Err(_), Err(_)) => {}
-        (Ok(ours), Ok(theirs)) => {
-            let our_indicators = ours.document.attack.indicators();
-            let their_indicators = theirs.document.attack.indicators.unwrap_or_default();
-            if our_indicators.len() != their_indicators.len() {
-                note("other indicators".to_owned(), text);
-                return;
-            }
-            for (our, their) in our_indicators.iter().zip(&their_indicators) {
-                let message = message(value, random);
-                let our_verdict =
-                    evaluate_indicator(our, &message, Some(&DefaultCelEvaluator), None);
-                let cel = oatf::evaluate::DefaultCelEvaluator;
-                let their_verdict =
-                    oatf::evaluate::evaluate_indicator(their, &message, Some(&cel), None);
-                let their_result = format!("{:?}", their_verdict.result);
-                let our_result = format!("{:?}", our_verdict.result);
-                let method = our.detection().map_or("none", |method| method.as_str());
-                *compared.entry((method, our_result.clone())).or_default() += 1;
-                if our_result != their_result {
-                    let mut example = String::new();
-                    let _ = write!(example, "{:?} on {message}", our.target);
-                    note(
-                        format!("{method}: {our_result} here, {their_result} there"),
-                        &example,
-                    );
-                } else if Some(&our_verdict.indicator_id) != Some(&their_verdict.indicator_id) {
-                    note(
-                        "other ids".to_owned(),
-                        &format!("{our_verdict:?} {their_verdict:?}"),
-                    );
+        (Value::Object(our), Value::Object(their)) => {
+            let keys = our.keys().chain(their.keys());
+            for key in keys {
+                let of = |map: &serde_json::Map<String, Value>| {
+                    map.get(key).filter(|value| !value.is_null()).cloned()
+                };
+                let found = match (of(our), of(their)) {
+                    (Some(our), Some(their)) => difference(&our, &their, key),
+                    (None, None) => None,
+                    (Some(_), None) => Some((format!("only ours has `{key}`"), example())),
+                    (None, Some(_)) => Some((format!("only theirs has `{key}`"), example())),
+                };
+                if found.is_some() {
+                    return found;
                 }
             }
+            None
         }
+        (Value::Array(our), Value::Array(their)) if our.len() == their.len() => our
+            .iter()
+            .zip(their)
+            .find_map(|(our, their)| difference(our, their, name)),
+        (Value::Number(our), Value::Number(their)) if our.as_f64() == their.as_f64() => None,
+        _ if ours == theirs => None,
+        _ => Some((format!("`{name}` differs"), example())),
     }
 }
 
@@ -273,55 +471,22 @@ fn every_difference_to_the_public_crate_has_its_reason() {
     if documents.is_empty() {
         return;
     }
-    let mut found = BTreeMap::new();
-    let mut compared = BTreeMap::new();
+    let mut comparison = Comparison::default();
     for seed in 0..MUTANTS {
-        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let mut random = Random::of(seed);
         let chosen = random.below(documents.len());
         let mut value = documents[chosen].clone();
         for _ in 0..=random.below(2) {
             mutate(&mut value, &mut random);
         }
-        compare(
-            seed,
-            &to_yaml(&value),
-            &value,
-            &mut random,
-            &mut found,
-            &mut compared,
-        );
+        let about = About::Document(&value);
+        comparison.compare(seed, &to_yaml(&value), &about, &mut random);
     }
-    // Agreement counts only where both have judged something, either way.
-    for (method, result, least) in [
+    comparison.judged_at_least(&[
         ("pattern", "Matched", 200),
         ("pattern", "NotMatched", 1000),
         ("expression", "Matched", 10),
         ("expression", "NotMatched", 10),
-    ] {
-        let count = compared.get(&(method, result.to_owned()));
-        let is_enough = count.is_some_and(|count| *count >= least);
-        assert!(is_enough, "{method} {result}: {compared:?}");
-    }
-    let unlisted: Vec<String> = found
-        .iter()
-        .filter(|(class, _)| !DIFFERENCES.iter().any(|known| known.class == **class))
-        .map(|(class, (count, example))| format!("{class} ({count} times)\n    {example}"))
-        .collect();
-    assert!(
-        unlisted.is_empty(),
-        "differences without a reason:\n{}",
-        unlisted.join("\n")
-    );
-    for known in DIFFERENCES {
-        assert!(
-            found.contains_key(known.class),
-            "not seen any more: {}",
-            known.class
-        );
-        assert!(
-            !known.reason.is_empty() && known.sentence.contains('§'),
-            "{}",
-            known.class
-        );
-    }
+    ]);
+    comparison.expect(DIFFERENCES);
 }

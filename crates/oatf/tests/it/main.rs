@@ -10,6 +10,7 @@ mod bad_input;
 mod construction;
 mod differential;
 mod differential_table;
+mod differential_wide;
 mod doubtful;
 mod evaluation;
 mod package;

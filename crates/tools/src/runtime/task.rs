@@ -710,7 +710,6 @@ fn named(action: &Arc<ToolAction>) -> String {
     action.name.clone()
 }
 
-/// The parameters of a call, complete and checked.
 /// The arguments without those among the bound ones that the action does not have.
 fn without_foreign(
     action: &ToolAction,
@@ -722,6 +721,7 @@ fn without_foreign(
     arguments
 }
 
+/// The parameters of a call, complete and checked.
 fn complete(
     action: &ToolAction,
     arguments: Map<String, Value>,
