@@ -17,7 +17,6 @@ use proofhouse_fleet::worker::{WorkerEvent, WorkerSettings, worker_name};
 use proofhouse_wire::gate::LateGate;
 
 use crate::environment::environment;
-use crate::exit_code::Exit;
 use crate::generation_options::GenerationOptions;
 use crate::output::{CommandError, printable_line, talk};
 use crate::proxies;
@@ -61,7 +60,7 @@ pub(crate) struct FleetOptions {
     requests_per_minute: Vec<Cap>,
 
     /// The maximum amount that all workers together may spend, for every model (AMOUNT), for one (MODEL=AMOUNT) or
-    /// for all models of a provider (PROVIDER=AMOUNT), in the currency of --prices. Runs that have started are not interrupted. Can be repeated
+    /// for all models of a provider (PROVIDER=AMOUNT), in the currency of the prices. Runs that have started are not interrupted. Can be repeated
     #[arg(long, value_name = "[MODEL=]AMOUNT", requires_all = ["name", "prices"])]
     max_cost: Vec<CostCap>,
 
@@ -142,20 +141,8 @@ pub(crate) fn worker_tools(
     let (semantic, generation) = (semantic.or_planned(plan), generation.or_planned(plan));
     let models = semantic.stored().into_iter().chain(generation.stored());
     let models: Vec<StoredModel> = models.collect();
-    for model in plan.iter().filter(|model| models.contains(model)) {
-        // The plan has the name of a variable that was set where it was made.
-        if let Some(name) = model.key_env.as_deref()
-            && environment()(name).is_none_or(|key| key.is_empty())
-        {
-            return Err(CommandError {
-                message: format!(
-                    "the campaign needs {}; set the variable {name} to its key",
-                    model.about()
-                ),
-                exit: Exit::CannotRun,
-            });
-        }
-    }
+    let keys = StoredModel::check_keys(plan, &models, &environment());
+    keys.map_err(|error| failed(&error))?;
     Ok(WorkerTools {
         models,
         semantic: semantic.evaluator_behind(Some(Arc::new(gate.clone())))?,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use clap::Args;
-use proofhouse_fleet::kubernetes::given_flags;
 use proofhouse_fleet::plan::{StoredModel, WorkerNeed};
 use proofhouse_oatf::GenerationProvider;
 use proofhouse_semantic::{Config, Method, OpenAiGeneration, Secret};
@@ -38,37 +37,22 @@ impl GenerationOptions {
 
     /// The model that was asked for, as a plan keeps it.
     pub(crate) fn stored(&self) -> Option<StoredModel> {
-        Some(StoredModel {
-            need: WorkerNeed::Generation,
-            method: None,
-            url: self.generate_url.clone()?,
-            model: self.generate_model.clone()?,
-            key_env: self.generate_key_env.clone(),
-            timeout: None,
-            max_requests: None,
-        })
+        let (url, model) = (self.generate_url.clone()?, self.generate_model.clone()?);
+        let key = self.generate_key_env.clone();
+        Some(StoredModel::generation(url, model, key))
     }
 
     /// These options, or those that the plan was made with if none are given.
     pub(crate) fn or_planned(&self, plan: &[StoredModel]) -> Self {
-        let mut planned = plan.iter().filter(|one| one.need == WorkerNeed::Generation);
-        match planned.next() {
-            Some(planned) if self.generate_url.is_none() => Self {
-                generate_url: Some(planned.url.clone()),
-                generate_model: Some(planned.model.clone()),
-                generate_key_env: planned.key_env.clone(),
-            },
-            _ => self.clone(),
+        let planned = StoredModel::find(plan, WorkerNeed::Generation);
+        let Some(planned) = planned.filter(|_| self.generate_url.is_none()) else {
+            return self.clone();
+        };
+        Self {
+            generate_url: Some(planned.url.clone()),
+            generate_model: Some(planned.model.clone()),
+            generate_key_env: planned.key_env.clone(),
         }
-    }
-
-    /// The flags that were given. The key is in none of them.
-    pub(crate) fn flags(&self) -> Vec<String> {
-        given_flags([
-            ("--generate-url", self.generate_url.clone()),
-            ("--generate-model", self.generate_model.clone()),
-            ("--generate-key-env", self.generate_key_env.clone()),
-        ])
     }
 
     /// The same, with its requests behind a gate.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use proofhouse_fleet::kubernetes::given_flags;
 use proofhouse_fleet::plan::{StoredModel, WorkerNeed};
 use proofhouse_oatf::SemanticEvaluator;
 use proofhouse_semantic::{Config, Method, OpenAiSemantic, Secret};
@@ -99,38 +98,19 @@ impl SemanticOptions {
 
     /// These options, or those that the plan was made with if none are given.
     pub(crate) fn or_planned(&self, plan: &[StoredModel]) -> Self {
-        let mut planned = plan.iter().filter(|one| one.need == WorkerNeed::Semantic);
-        match planned.next() {
-            Some(planned) if self.semantic.is_none() => Self {
-                semantic: planned
-                    .method
-                    .as_deref()
-                    .and_then(|method| SemanticMethod::from_str(method, false).ok()),
-                semantic_url: Some(planned.url.clone()),
-                semantic_model: Some(planned.model.clone()),
-                semantic_key_env: planned.key_env.clone(),
-                semantic_timeout: planned.timeout,
-                semantic_max_requests: planned.max_requests,
-            },
-            _ => self.clone(),
+        let planned = StoredModel::find(plan, WorkerNeed::Semantic);
+        let Some(planned) = planned.filter(|_| self.semantic.is_none()) else {
+            return self.clone();
+        };
+        let method = planned.method.as_deref().unwrap_or_default();
+        Self {
+            semantic: SemanticMethod::from_str(method, false).ok(),
+            semantic_url: Some(planned.url.clone()),
+            semantic_model: Some(planned.model.clone()),
+            semantic_key_env: planned.key_env.clone(),
+            semantic_timeout: planned.timeout,
+            semantic_max_requests: planned.max_requests,
         }
-    }
-
-    /// The flags that were given. The key is in none of them.
-    pub(crate) fn flags(&self) -> Vec<String> {
-        let method = self.semantic.and_then(|method| method.to_possible_value());
-        let number = |value: Option<u64>| value.map(|value| value.to_string());
-        given_flags([
-            ("--semantic", method.map(|one| one.get_name().to_owned())),
-            ("--semantic-url", self.semantic_url.clone()),
-            ("--semantic-model", self.semantic_model.clone()),
-            ("--semantic-key-env", self.semantic_key_env.clone()),
-            ("--semantic-timeout", number(self.semantic_timeout)),
-            (
-                "--semantic-max-requests",
-                number(self.semantic_max_requests),
-            ),
-        ])
     }
 
     fn config(

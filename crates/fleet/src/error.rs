@@ -74,6 +74,14 @@ pub enum FleetError {
         /// What to do.
         advice: &'static str,
     },
+    /// The key of a model of the plan is not there.
+    #[error("the campaign needs {model}; set the variable {variable} to its key")]
+    NoKey {
+        /// The model.
+        model: String,
+        /// The variable.
+        variable: String,
+    },
     /// This worker would judge with another model than the other workers.
     #[error(
         "campaign {campaign} was planned with {planned}, and this worker was given {given}; leave out its flags for models, and it uses those of the plan"
@@ -120,6 +128,7 @@ impl FleetError {
             | Self::Document(_)
             | Self::StillPlanned(_)
             | Self::Refused { .. }
+            | Self::NoKey { .. }
             | Self::Damaged { .. }
             | Self::Directory(_) => false,
         }

@@ -13,13 +13,14 @@ use proofhouse_store::Store;
 use proofhouse_store::model::{
     CampaignBlob, CampaignRow, CampaignState, NewCampaign, NewLane, NewRun, PlannedKind, RunGate,
 };
-use proofhouse_subjects::Subject;
 use proofhouse_subjects::spec::SubjectSpec;
+use proofhouse_subjects::{EnvironmentLookup, Subject};
 use serde::{Deserialize, Serialize};
 
 use crate::FleetError;
 use crate::caps::FleetCaps;
 use crate::digest::sha256;
+use crate::kubernetes::given_flags;
 use crate::subject::StoredSubject;
 
 /// The version of the form in which plans are kept.
@@ -82,6 +83,79 @@ impl StoredModel {
     pub fn is_same(&self, other: &Self) -> bool {
         (self.need, &self.method, &self.url, &self.model)
             == (other.need, &other.method, &other.url, &other.model)
+    }
+
+    /// A model that writes content.
+    #[must_use]
+    pub fn generation(url: String, model: String, key_env: Option<String>) -> Self {
+        Self {
+            need: WorkerNeed::Generation,
+            method: None,
+            url,
+            model,
+            key_env,
+            timeout: None,
+            max_requests: None,
+        }
+    }
+
+    /// The one of these that is needed for this.
+    #[must_use]
+    pub fn find(plan: &[Self], need: WorkerNeed) -> Option<&Self> {
+        plan.iter().find(|model| model.need == need)
+    }
+
+    /// The flags that name it to a worker. Its key is in none of them.
+    #[must_use]
+    pub fn flags(&self) -> Vec<String> {
+        let number = |value: Option<u64>| value.map(|value| value.to_string());
+        let (url, model) = (Some(self.url.clone()), Some(self.model.clone()));
+        match self.need {
+            WorkerNeed::Semantic => given_flags([
+                ("--semantic", self.method.clone()),
+                ("--semantic-url", url),
+                ("--semantic-model", model),
+                ("--semantic-key-env", self.key_env.clone()),
+                ("--semantic-timeout", number(self.timeout)),
+                ("--semantic-max-requests", number(self.max_requests)),
+            ]),
+            WorkerNeed::Generation => given_flags([
+                ("--generate-url", url),
+                ("--generate-model", model),
+                ("--generate-key-env", self.key_env.clone()),
+            ]),
+        }
+    }
+
+    /// Looks for the keys of those models that come from the plan.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when one is not set here.
+    pub fn check_keys(
+        plan: &[Self],
+        models: &[Self],
+        environment: &EnvironmentLookup,
+    ) -> Result<(), FleetError> {
+        let mut planned = models.iter().filter(|model| plan.contains(model));
+        planned.try_for_each(|model| model.check_key(environment))
+    }
+
+    /// Looks for the key in the variable that held it where the plan was made.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error when that is not set here.
+    fn check_key(&self, environment: &EnvironmentLookup) -> Result<(), FleetError> {
+        match &self.key_env {
+            Some(name) if environment(name).is_none_or(|key| key.is_empty()) => {
+                Err(FleetError::NoKey {
+                    model: self.about(),
+                    variable: name.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What it is, for people.

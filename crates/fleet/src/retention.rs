@@ -24,6 +24,21 @@ pub struct Pruned {
     pub problems: Vec<String>,
 }
 
+impl Pruned {
+    /// What people are told, and what a log keeps of it.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let of_each = self.campaigns.iter();
+        let of_each = of_each.map(|campaign| format!("Removed campaign {campaign}."));
+        let count = self.campaigns.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let (results, traces) = (self.results, self.traces);
+        let all =
+            format!("Removed {count} campaign{plural} ({results} results) and {traces} traces.");
+        of_each.chain([all]).collect()
+    }
+}
+
 /// Removes campaigns that were over this long ago, with their traces; or their traces only.
 ///
 /// # Errors

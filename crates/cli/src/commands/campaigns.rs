@@ -22,7 +22,6 @@ use crate::campaign::reports::{self, CampaignReports};
 use crate::exit_code::Exit;
 use crate::fleet_options::{failed, open_traces, trace_access};
 use crate::output::{CommandError, StdoutData, complain, printable_line, shown_path, talk};
-use crate::report::plural;
 use crate::runtime::runtime;
 use crate::store_options::StoreOptions;
 
@@ -250,19 +249,9 @@ impl CampaignsPart {
                 for problem in &pruned.problems {
                     complain(&printable_line(problem));
                 }
-                for campaign in &pruned.campaigns {
-                    talk(&format!("Removed campaign {}.", printable_line(campaign)));
+                for line in pruned.lines() {
+                    talk(&printable_line(&line));
                 }
-                let (campaigns, results) = (pruned.campaigns.len(), pruned.results);
-                let traces = pruned.traces;
-                let count =
-                    |number: u64, word| plural(usize::try_from(number).unwrap_or(usize::MAX), word);
-                talk(&format!(
-                    "Removed {} with {}, and {}.",
-                    plural(campaigns, "campaign"),
-                    count(results, "result"),
-                    count(traces, "trace")
-                ));
                 Ok(if pruned.problems.is_empty() {
                     Exit::Success
                 } else {

@@ -25,7 +25,7 @@ use proofhouse_campaign::sensitivity::Sensitivity;
 use proofhouse_campaign::store::{self, EarlierCampaign};
 use proofhouse_fleet::listing::campaign_json;
 use proofhouse_fleet::name::{CampaignName, shown};
-use proofhouse_fleet::plan::{PlanSettings, PlannedCampaign};
+use proofhouse_fleet::plan::{PlanSettings, PlannedCampaign, StoredModel};
 use proofhouse_fleet::report;
 use proofhouse_fleet::worker::{WorkerEvent, WorkerSettings, run_worker};
 use proofhouse_report::preflight::explanation;
@@ -502,7 +502,6 @@ impl RunCommand {
         // What cannot be asked is told before it is planned.
         self.semantic.evaluator()?;
         self.generation.provider()?;
-        let judge = self.semantic.stored().into_iter();
         Ok(PlanSettings {
             name,
             repeats: self.repeats.unwrap_or(1),
@@ -510,7 +509,7 @@ impl RunCommand {
             fail_fast: self.fail_fast.unwrap_or_default(),
             probes: !self.no_probes,
             accepted: self.accepted.clone(),
-            models: judge.chain(self.generation.stored()).collect(),
+            models: self.models(),
             caps: self.fleet.caps()?,
             traces: self.fleet.traces.as_ref().map(ToString::to_string),
             namespace: self.fleet.tenant.clone().unwrap_or_default(),
@@ -518,9 +517,15 @@ impl RunCommand {
         })
     }
 
-    /// The models beside the agents, as workers elsewhere are told of them.
+    /// The models beside the agents.
+    fn models(&self) -> Vec<StoredModel> {
+        let judge = self.semantic.stored().into_iter();
+        judge.chain(self.generation.stored()).collect()
+    }
+
+    /// The same, as workers elsewhere are told of them.
     fn model_flags(&self) -> Vec<String> {
-        [self.semantic.flags(), self.generation.flags()].concat()
+        self.models().iter().flat_map(StoredModel::flags).collect()
     }
 
     /// Plans the campaign in a store and works on it until it is over.

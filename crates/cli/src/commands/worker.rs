@@ -1,5 +1,6 @@
 //! `proofhouse worker`: works on a campaign that is kept in a store.
 
+use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -81,15 +82,11 @@ impl WorkerCommand {
     async fn work(&self, drain: &CancellationToken) -> Result<Exit, CommandError> {
         let begun = Instant::now();
         // Whoever starts a fleet may start its database at the same time.
-        let mut is_told = false;
+        let told = OnceCell::new();
         let store = loop {
             match self.store.open_existing().await {
                 Err(error) if error.exit == Exit::CannotRun && begun.elapsed() < PATIENCE => {
-                    if !std::mem::replace(&mut is_told, true) {
-                        let seconds = PATIENCE.as_secs();
-                        let line = format!("{error}; trying again for {seconds} s");
-                        talk(&printable_line(&line));
-                    }
+                    told.get_or_init(|| talk(&printable_line(&format!("{error}; trying again"))));
                     tokio::select! {
                         () = tokio::time::sleep(Duration::from_secs(1)) => {}
                         () = drain.cancelled() => return Ok(Exit::Interrupted),
@@ -123,15 +120,7 @@ impl WorkerCommand {
         Ok(match end {
             WorkerEnd::Drained => Exit::Interrupted,
             WorkerEnd::Over(state) => {
-                let hint = match state {
-                    CampaignState::Cancelled => "; nothing of it is left to do",
-                    CampaignState::Capped => "; to make the rest, plan it again with a higher cap",
-                    CampaignState::Planning
-                    | CampaignState::Running
-                    | CampaignState::Finished
-                    | CampaignState::Stopped => "",
-                };
-                talk(&format!("campaign {name} is {state}{hint}"));
+                talk(&format!("campaign {name} is {state}"));
                 match state {
                     CampaignState::Finished | CampaignState::Stopped => Exit::Success,
                     CampaignState::Planning

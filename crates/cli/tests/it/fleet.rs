@@ -236,6 +236,40 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
+fn a_worker_asks_the_models_of_the_plan_and_no_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let campaign = ["--name", "judged", "--store", "store.db"];
+    let judge = |model: &'static str| {
+        let url = "http://127.0.0.1:9/v1";
+        [
+            "--semantic",
+            "judge",
+            "--semantic-url",
+            url,
+            "--semantic-model",
+            model,
+        ]
+    };
+    let plan = ["run", "--no-config", "--plan-only", "--id", "*-001"];
+    let plan = [&plan[..], &["--subject", "sim:careful"], &campaign[..]].concat();
+    printed(here, &[&plan[..], &judge("first")[..]].concat(), 0);
+    let worker = [&["worker"][..], &campaign[..]].concat();
+    let other = [&worker[..], &judge("second")[..]].concat();
+    let refused = proofhouse(here, &other);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(64), "{said}");
+    assert!(said.contains("first") && said.contains("second"), "{said}");
+    // Without flags it takes those of the plan.
+    printed(here, &worker, 0);
+    // A name that was mistyped is told with the one that may be meant.
+    let missing = ["campaigns", "show", "jugded", "--store", "store.db"];
+    let missing = proofhouse(here, &missing);
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(said.contains("did you mean `judged`?"), "{said}");
+}
+
+#[test]
 fn killed_workers_and_a_restarted_database_change_no_count() {
     let done = Command::new(workspace::root().join("scripts/campaign-kill"))
         .args(["--runs", "120", "--kills", "4", "--restarts", "1"])

@@ -34,6 +34,7 @@ pub(crate) fn fleet_problem(error: FleetError) -> Problem {
         | FleetError::Caps(_)
         | FleetError::StillPlanned(_)
         | FleetError::OtherModel { .. }
+        | FleetError::NoKey { .. }
         | FleetError::Refused { .. } => Problem::conflict(error.to_string()),
         FleetError::OpenSubject { .. }
         | FleetError::Document(_)
