@@ -87,7 +87,6 @@ pub(super) async fn callback(
     let note = parts.extensions.get::<AuditNote>().cloned();
     let note = note.unwrap_or_default();
     let coming = async {
-        note.is_due();
         let provider = api
             .identity_provider()
             .ok_or_else(|| Problem::not_found("there is no identity provider"))?;
@@ -98,6 +97,8 @@ pub(super) async fn callback(
         let flow = flow.map_err(store_problem)?;
         let flow: Option<SignInFlow> = flow.and_then(|flow| serde_json::from_value(flow).ok());
         let flow = flow.ok_or_else(|| refused(&OidcError::Unknown))?;
+        // Whoever was sent to the provider comes back once.
+        note.is_due();
         let now = api.store.now().await.map_err(store_problem)? / 1000;
         let query = parts.uri.query().unwrap_or_default();
         let person = provider.finish(&flow, query, now).await;
@@ -118,6 +119,9 @@ pub(super) async fn callback(
         }
         Err(problem) if problem.status < 500 => {
             let counted = count_failed_sign_in(&api, peer).await;
+            if counted.is_ok() {
+                note.is_due();
+            }
             error_page(&counted.err().unwrap_or(problem))
         }
         Err(problem) => error_page(&problem),

@@ -81,19 +81,22 @@ pub(super) async fn sign_in(
             "the form does not come from a page of this server, or is too old; load the page again",
         ));
     }
-    // From here on somebody tries a key, which is worth knowing whatever comes of it.
-    note.is_due();
+    // From here on somebody tries a key, which is worth knowing unless they try more often than they may: nobody fills the log.
     let key = form.get("key").unwrap_or_default().trim();
     match recognise(api.store.as_ref(), key).await {
         Ok(caller) => {
-            let caller = caller.noted(note.clone());
             if let Err(problem) = take_request(&api, &caller) {
                 return error_page(&problem);
             }
+            note.is_due();
+            drop(caller.noted(note.clone()));
         }
         Err(problem) if problem.status == 401 => {
             return match count_failed_sign_in(&api, peer).await {
-                Ok(()) => shown(&api, &parts, Some("This key is not known.")),
+                Ok(()) => {
+                    note.is_due();
+                    shown(&api, &parts, Some("This key is not known."))
+                }
                 Err(problem) => error_page(&problem),
             };
         }

@@ -10,6 +10,7 @@ use proofhouse_server::keys::{KeyScope, KeySecret};
 use proofhouse_server::listen::ConnectionLimits;
 use proofhouse_server::metrics::Metrics;
 use proofhouse_server::rate::RateQuota;
+use proofhouse_store::model::AuditFilter;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -116,6 +117,47 @@ async fn forms_and_signing_in_count_against_the_rate_of_a_key() {
     let answer = sign_in(address, &form, ("http", secret.reveal())).await;
     assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
     assert!(!answer.contains("proofhouse_session="), "{answer}");
+    stop.cancel();
+    engine.shutdown(PATIENCE).await;
+}
+
+/// Whoever has no key cannot fill the audit log: attempts beyond the limit are refused and not noted one by one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_beyond_the_limit_do_not_fill_the_audit_log() {
+    const ATTEMPTS: usize = 60;
+    /// Ten at once, and one every two seconds.
+    const NOTED: usize = 30;
+    let world = World::new(MANIFESTS);
+    let engine = Arc::new(world.engine().await);
+    let much = RateQuota {
+        burst: 1_000,
+        per_second: 1_000.0,
+    };
+    let (address, _, stop) = serve(&engine, much).await;
+    let noted = async || {
+        let filter = AuditFilter {
+            limit: 1_000,
+            ..AuditFilter::default()
+        };
+        let entries = engine.store().audit(filter).await.unwrap();
+        let attempts = entries
+            .iter()
+            .filter(|one| one.entry.contains("session.begin"));
+        attempts.count()
+    };
+    let (_, form) = ask(address, "/dashboard/sign-in", "</html>").await;
+    for _ in 0..ATTEMPTS {
+        sign_in(address, &form, ("http", "phk_wrong")).await;
+    }
+    let by_form = noted().await;
+    assert!((1..NOTED).contains(&by_form), "{by_form} entries");
+    for _ in 0..ATTEMPTS {
+        let line = "GET /dashboard/oidc/callback?state=x&code=y";
+        let answer = send(address, (line, "proofhouse_away=x"), "").await;
+        assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    let by_both = noted().await;
+    assert!(by_both < by_form + NOTED, "{by_both} entries");
     stop.cancel();
     engine.shutdown(PATIENCE).await;
 }
