@@ -93,7 +93,7 @@ impl A2aTaskPoller {
                         self.failures.remove(&task);
                         let hash = self.hasher.hash_one(content.to_string());
                         if self.told.insert(task, hash) != Some(hash) {
-                            peer.hear(&operation, &params, &content, raw);
+                            peer.hear(&operation, &params, &content, raw.as_ref());
                         }
                     }
                     PollAnswer::Refused(error) => {
@@ -163,9 +163,9 @@ impl FollowedPeer {
     }
 
     /// Takes what is new: as the answer to our question, and as what the message has come to, which indicators wait for.
-    fn hear(&self, operation: &str, params: &Value, task: &Value, raw: Option<Value>) {
+    fn hear(&self, operation: &str, params: &Value, task: &Value, raw: Option<&Value>) {
         let heard = |operation: &str, content: &Value| {
-            let (direction, raw) = (Direction::Response, raw.clone());
+            let (direction, raw) = (Direction::Response, raw.cloned());
             self.context.overheard(operation, direction, content, raw);
         };
         self.asked(params);
