@@ -6,11 +6,9 @@ use super::execute::http::HTTP;
 use super::execute::{BackendKind, EXECUTE, SHARED_COUNT, with_shared_blocks};
 use super::schema::{event_parameters, http_method};
 
-/// Text with `{…}` references; nobody quotes numbers and truth values in headers.
-pub(super) const TEMPLATE: Kind = Kind::Called(
-    "text with references",
-    &Kind::Scalar(&["string", "number", "boolean"]),
-);
+/// Text with `{…}` references; nobody quotes numbers in headers.
+pub(super) const TEMPLATE: Kind =
+    Kind::Called("text with references", &Kind::Scalar(&["string", "number"]));
 pub(super) const TEMPLATE_MAP: Kind = Kind::map(&TEMPLATE);
 pub(super) const TEMPLATES: Kind = Kind::list(&TEMPLATE);
 pub(super) const CEL_TEXT: Kind = Kind::Called("CEL expression", &Kind::Text);

@@ -1,7 +1,7 @@
 //! `openapi`: the operations of an API that has an OpenAPI description.
 
-use proofhouse_source::NodeRef;
 use proofhouse_source::format::{FieldKind as Kind, FormatReader, TypeSpec};
+use proofhouse_source::{NodeRef, YamlScalar};
 
 use super::{BackendBlock, inherit_headers, take};
 use crate::decode::ManifestDecoder;
@@ -196,6 +196,10 @@ fn patterns(texts: Option<Vec<String>>) -> Vec<OperationPattern> {
 impl<'s> ManifestDecoder<'s> {
     /// A URL, or a file: `file:./api.yaml` or a path that begins with a name or a dot.
     fn description_place(&mut self, node: NodeRef<'s>) -> Option<DescriptionPlace> {
+        if matches!(node.scalar(), Some(YamlScalar::Bool(_))) {
+            // `true` is no file of that name.
+            self.text(node)?;
+        }
         let text = node.raw_text().unwrap_or_default();
         let path = text.strip_prefix("file:").unwrap_or(text);
         let is_file = path.len() < text.len()

@@ -46,8 +46,16 @@ pub(super) const SEMANTIC: &[SemanticRule] = &[
     // Project configuration.
     at(
         "PC-005",
-        &["endpoint", "environment", "name", "command", "ready"],
-        "addresses, programs and names of variables",
+        &[
+            "endpoint",
+            "environment",
+            "name",
+            "command",
+            "ready",
+            "allow",
+            "until",
+        ],
+        "addresses, networks, programs, names of variables, and days that a month has",
     ),
     rule("PC-007", "the syntax of variables"),
     rule("PC-008", "what is probably a secret"),
@@ -78,6 +86,7 @@ pub(super) const WARNED: &[(&str, &str)] = &[
     ("GP-006", "nothing behind a key counts as absent"),
     ("LC-006", "nothing behind a key counts as absent"),
     ("OC-010", "nothing behind a key counts as absent"),
+    ("PC-010", "nothing behind a key counts as absent"),
 ];
 
 /// What a schema refuses and `validate` accepts without a word: the format, the last key, and the reason.
@@ -93,4 +102,11 @@ pub(super) const SCHEMA_ONLY: &[(&str, &str, &str)] = &[
         "decides",
         "the reader takes empty names of arguments",
     ),
+    ("policy", "tool", "the reader takes empty names of tools"),
+    (
+        "policy",
+        "free_text",
+        "the reader takes empty names of fields",
+    ),
+    ("policy", "effects", "the reader takes empty words"),
 ];
