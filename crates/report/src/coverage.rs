@@ -118,6 +118,40 @@ impl<'a> LibraryCoverage<'a> {
     }
 }
 
+/// A scenario as programs see it in a list.
+#[must_use]
+pub fn scenario_value(scenario: &Scenario) -> Value {
+    let mappings = scenario.mappings().iter();
+    json!({
+        "id": scenario.id(),
+        "slug": scenario.slug(),
+        "name": scenario.name(),
+        "path": scenario.path,
+        "category": scenario.category(),
+        "severity": scenario.severity(),
+        "modes": scenario.modes(),
+        "protocols": scenario.protocols(),
+        "tags": scenario.tags(),
+        "entries": mappings
+            .map(|mapping| json!({"framework": mapping.framework, "id": mapping.id, "name": mapping.name}))
+            .collect::<Vec<Value>>(),
+        "prompt": scenario.prompt(),
+    })
+}
+
+/// The same as people see it: a line.
+#[must_use]
+pub fn scenario_line(scenario: &Scenario) -> String {
+    format!(
+        "{}  {:<26}  {:<8}  {:<23}  {}",
+        scenario.id(),
+        scenario.slug(),
+        scenario.severity(),
+        scenario.category(),
+        scenario.name()
+    )
+}
+
 /// A name that leaves room for the entry on a line of 80 letters.
 fn short(name: &str) -> String {
     const ROOM: usize = 60;

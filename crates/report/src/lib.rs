@@ -1,6 +1,6 @@
 //! Reports: what a campaign found, for people and for programs. Each is a pure function to one text.
 //!
-//! Beside them: what a plan [would do](listing), why a campaign [stopped before it began](preflight), and what a comparison
+//! Beside them: what a plan [would do](listing), why a campaign [stopped before it began](preflight), [how far](progress) it is, and what a comparison
 //! [can find](power). And what other commands found, for programs: [findings] in files that people write, [scan]s of
 //! traces, [why](explain_verdict) indicators judged as they did, and [replay]ed runs.
 //!
@@ -21,6 +21,7 @@ pub mod listing;
 mod markdown;
 pub mod power;
 pub mod preflight;
+pub mod progress;
 pub mod quoting;
 pub mod replay;
 pub mod replay_text;

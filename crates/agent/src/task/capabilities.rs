@@ -27,7 +27,7 @@ const CONNECT: &str = "connect";
 const ASKED_AT_ONCE: usize = 8;
 
 /// A capability that is being found out about.
-type Asked<'a> = BoxFuture<'a, Result<Granted, ActionError>>;
+type CapabilityLookup<'a> = BoxFuture<'a, Result<Granted, ActionError>>;
 
 /// Everything an agent may use.
 pub(super) struct Capabilities {
@@ -193,7 +193,7 @@ impl Capabilities {
         // What is asked here ends with the first error that ends the listing.
         let listing = cancel.child_token();
         let mut tasks: Vec<ToolTask> = Vec::new();
-        let mut asked: Vec<Asked<'_>> = Vec::new();
+        let mut asked: Vec<CapabilityLookup<'_>> = Vec::new();
         for (reference, grant) in &agent.capabilities {
             let rules = grant.capability.clone().unwrap_or_default();
             match host.inner.catalog.find(&agent.namespace, reference) {
@@ -354,7 +354,7 @@ impl Capabilities {
 
 /// Finds out what capabilities have, several at once, so that one dead host is waited for once. They come in the order of the
 /// manifest; the first error ends it.
-async fn side_by_side(asked: Vec<Asked<'_>>) -> Result<Vec<Granted>, ActionError> {
+async fn side_by_side(asked: Vec<CapabilityLookup<'_>>) -> Result<Vec<Granted>, ActionError> {
     let mut numbered: Vec<BoxFuture<'_, Result<(usize, Granted), ActionError>>> = Vec::new();
     for (at, asked) in asked.into_iter().enumerate() {
         numbered.push(Box::pin(async move { Ok((at, asked.await?)) }));

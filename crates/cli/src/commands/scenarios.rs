@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use clap::{Args, Subcommand, ValueEnum};
 use proofhouse_campaign::library::{Scenario, attacks};
 use proofhouse_oatf::{Mode, did_you_mean};
-use proofhouse_report::coverage::LibraryCoverage;
-use serde_json::{Value, json};
+use proofhouse_report::coverage::{LibraryCoverage, scenario_line, scenario_value};
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData};
@@ -121,15 +120,12 @@ impl ScenariosList {
             .collect();
         let mut data = StdoutData::new();
         match self.format {
-            ScenariosFormat::Json => data.json(&found.iter().map(|it| as_json(it)).collect())?,
+            ScenariosFormat::Json => {
+                data.json(&found.iter().map(|it| scenario_value(it)).collect())?
+            }
             ScenariosFormat::Human => {
                 for it in found {
-                    let (id, slug, severity) = (it.id(), it.slug(), it.severity());
-                    data.line(&format!(
-                        "{id}  {slug:<26}  {severity:<8}  {:<23}  {}",
-                        it.category(),
-                        it.name()
-                    ))?;
+                    data.line(&scenario_line(it))?;
                 }
             }
         }
@@ -167,25 +163,6 @@ fn known(what: &str, wanted: Option<&str>, all: &[&str]) -> Result<(), CommandEr
 fn entries(scenario: &Scenario) -> Vec<&str> {
     let mappings = scenario.mappings().iter();
     mappings.map(|mapping| mapping.id.as_str()).collect()
-}
-
-fn as_json(scenario: &Scenario) -> Value {
-    let mappings = scenario.mappings().iter();
-    json!({
-        "id": scenario.id(),
-        "slug": scenario.slug(),
-        "name": scenario.name(),
-        "path": scenario.path,
-        "category": scenario.category(),
-        "severity": scenario.severity(),
-        "modes": scenario.modes(),
-        "protocols": scenario.protocols(),
-        "tags": scenario.tags(),
-        "entries": mappings
-            .map(|mapping| json!({"framework": mapping.framework, "id": mapping.id, "name": mapping.name}))
-            .collect::<Vec<Value>>(),
-        "prompt": scenario.prompt(),
-    })
 }
 
 /// Print one threat document of the library
