@@ -81,6 +81,8 @@ pub(crate) struct ActorShared {
 pub struct ActorTurn {
     /// The phase that held when the message came; the answer is its.
     pub phase: Arc<PhaseView>,
+    /// The number of the message in the trace.
+    pub message: u64,
     /// The phase that begins once the answer is on its way.
     pub advance: Advance,
 }
@@ -281,6 +283,7 @@ impl ActorContext {
             .admit(Some(&event), Instant::now(), |phase| {
                 self.note(phase, operation, direction, content, raw)
             });
+        let message = admitted.noted.sequence;
         self.tell(admitted.noted);
         if let Some(reason) = &admitted.untried {
             self.not_compared(operation, content, reason);
@@ -289,6 +292,7 @@ impl ActorContext {
         advance.owed = Some(owed);
         ActorTurn {
             phase: admitted.phase,
+            message,
             advance,
         }
     }
@@ -339,8 +343,22 @@ impl ActorContext {
         content: &Value,
         raw: Option<Value>,
     ) {
+        self.sent_numbered(phase, operation, direction, content, raw);
+    }
+
+    /// The same, for those who tell later what the message carried: its number in the trace.
+    pub(crate) fn sent_numbered(
+        &self,
+        phase: &Arc<PhaseView>,
+        operation: &str,
+        direction: Direction,
+        content: &Value,
+        raw: Option<Value>,
+    ) -> u64 {
         let noted = self.note(phase, operation, direction, content, raw);
+        let message = noted.sequence;
         self.tell(noted);
+        message
     }
 
     /// Resolves the templates in a value, with what is known now. What does not resolve is empty

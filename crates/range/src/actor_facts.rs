@@ -38,15 +38,17 @@ impl ActorContext {
     /// The same, as `phase` has it: an answer belongs to the phase that was asked. All that the state may show through
     /// this carrier counts as shown; where only one branch of it was, use `delivered_branch`.
     pub fn delivered_in(&self, phase: &PhaseView, kind: CarrierKind, name: &str) {
-        let _ = self.counted_in(phase, kind, name);
+        let _ = self.counted_in(phase, kind, name, None);
     }
 
-    /// The same, for those who learn later whether it was read.
+    /// The same, for those who learn later whether it was read. `message` is the number of the message that carried it,
+    /// where that is known; otherwise it is taken for the last one that was recorded, which may be one of somebody else.
     pub(crate) fn counted_in(
         &self,
         phase: &PhaseView,
         kind: CarrierKind,
         name: &str,
+        message: Option<u64>,
     ) -> CountedDelivery {
         let branches = branches::branches(&phase.state, kind, name);
         let fields = match &branches[..] {
@@ -56,7 +58,7 @@ impl ActorContext {
                 .flat_map(|branch| self.payload(phase, kind, name, branch))
                 .collect(),
         };
-        self.count_delivery(kind, name, fields)
+        self.count_delivery(kind, name, fields, message)
     }
 
     /// One branch of what a carrier may show reached the subject: the entry of a dispatch list that was chosen, or
@@ -68,8 +70,20 @@ impl ActorContext {
         name: &str,
         branch: &Value,
     ) -> CountedDelivery {
+        self.counted_branch(phase, kind, name, branch, None)
+    }
+
+    /// The same, with the number of the message, as in `counted_in`.
+    pub(crate) fn counted_branch(
+        &self,
+        phase: &PhaseView,
+        kind: CarrierKind,
+        name: &str,
+        branch: &Value,
+        message: Option<u64>,
+    ) -> CountedDelivery {
         let fields = self.payload(phase, kind, name, branch);
-        self.count_delivery(kind, name, fields)
+        self.count_delivery(kind, name, fields, message)
     }
 
     /// What was counted was never read: the connection broke before its bytes were taken.
@@ -155,6 +169,7 @@ impl ActorContext {
         kind: CarrierKind,
         name: &str,
         fields: BTreeSet<PayloadField>,
+        message: Option<u64>,
     ) -> CountedDelivery {
         let shared = &self.inner.shared;
         let armed = !fields.is_empty();
@@ -162,7 +177,7 @@ impl ActorContext {
             .ledger
             .delivered(&self.inner.name, kind, name, fields);
         if armed {
-            let message = shared.recorder.messages();
+            let message = message.unwrap_or_else(|| shared.recorder.messages());
             shared.facts.armed_delivery(kind, message);
         }
         CountedDelivery {

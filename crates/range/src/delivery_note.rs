@@ -29,6 +29,8 @@ pub(crate) struct DeliveryNote(Option<Arc<NoteState>>);
 struct NoteState {
     context: ActorContext,
     carriers: Vec<NotedCarrier>,
+    /// The number of the message in the trace, where it has one of its own.
+    message: Option<u64>,
     held: Mutex<HeldDeliveries>,
 }
 
@@ -47,8 +49,19 @@ impl DeliveryNote {
         Self(Some(Arc::new(NoteState {
             context: context.clone(),
             carriers,
+            message: None,
             held: Mutex::default(),
         })))
+    }
+
+    /// The same for a message that has this number in the trace: by the time it is handed over, others may have been
+    /// recorded.
+    pub(crate) fn numbered(mut self, message: u64) -> Self {
+        // Nobody else has a note that was made just now.
+        if let Some(state) = self.0.as_mut().and_then(Arc::get_mut) {
+            state.message = Some(message);
+        }
+        self
     }
 
     /// A note of one thing.
@@ -106,9 +119,10 @@ impl NoteState {
             name,
             branch,
         } = carrier;
+        let (context, message) = (&self.context, self.message);
         match branch {
-            Some(branch) => self.context.delivered_branch(phase, *kind, name, branch),
-            None => self.context.counted_in(phase, *kind, name),
+            Some(branch) => context.counted_branch(phase, *kind, name, branch, message),
+            None => context.counted_in(phase, *kind, name, message),
         }
     }
 

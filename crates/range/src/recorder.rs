@@ -168,6 +168,8 @@ pub(crate) struct RecordedMessage<'a> {
 /// What the observer has not heard yet of a message that was recorded.
 #[must_use = "the observer wants to hear of it"]
 pub(crate) struct Untold {
+    /// The number of the message in the trace.
+    pub(crate) sequence: u64,
     message: RunEvent,
     matched: Vec<ScanFinding>,
     /// Messages in pieces that were judged in parts.
@@ -265,6 +267,7 @@ impl RunRecorder {
             sequence
         };
         Untold {
+            sequence,
             message: RunEvent::Message {
                 actor: recorded.actor.to_owned(),
                 sequence,

@@ -254,7 +254,8 @@ pub struct RunReport {
     pub said_after_delivery: bool,
     /// When the first delivery that carried the attack was sent.
     pub delivered_at: Option<Instant>,
-    /// The number of the message with which it was sent; one or two before it may be counted with it.
+    /// The number of the message with which it was sent. Where a client that sends it tells that only with the answer, it is that
+    /// of the last message until then.
     pub delivered_with: Option<u64>,
     /// What went wrong on the way.
     pub warnings: Vec<String>,

@@ -80,6 +80,8 @@ async fn an_input_goes_out_complete_and_events_come_back() {
     );
     assert_eq!(verdict(&report), "Exploited");
     assert!(report.exposure.reached && report.warnings.is_empty());
+    // It went out with the input, however much came before the answer shows that it arrived.
+    assert_eq!(report.delivered_with, Some(1));
     let arrived = &agent.arrived()[0];
     assert_eq!(arrived.headers["accept"], "text/event-stream");
     let expected = json!({

@@ -65,6 +65,15 @@ struct AnsweredTool {
     branch: Value,
 }
 
+/// An input that was posted.
+struct SentInput<'i> {
+    /// Its number in the trace: what it carries went out with it, whatever was recorded until the agent answers.
+    message: u64,
+    phase: &'i PhaseView,
+    input: &'i Value,
+    tools: &'i [AnsweredTool],
+}
+
 /// What an agent waits for after a run.
 struct PendingToolCalls {
     messages: Vec<Value>,
@@ -128,16 +137,14 @@ impl AgUiAgent {
         tools: &[AnsweredTool],
     ) -> Result<Option<PendingToolCalls>, ActorError> {
         // The first input is an event of its own; those that follow belong to it.
-        let turn = if round == 0 {
-            Some(
-                self.context
-                    .received(INPUT, Direction::Request, input, None)
-                    .of_ours(),
-            )
+        let context = &self.context;
+        let (message, turn) = if round == 0 {
+            let turn = context.received(INPUT, Direction::Request, input, None);
+            (turn.message, Some(turn.of_ours()))
         } else {
-            self.context
-                .sent(phase, INPUT, Direction::Request, input, None);
-            None
+            let direction = Direction::Request;
+            let message = context.sent_numbered(phase, INPUT, direction, input, None);
+            (message, None)
         };
         let response = match self.post(phase, input).await {
             Ok(response) => response,
@@ -158,7 +165,13 @@ impl AgUiAgent {
             self.refused(response).await;
             return Ok(None);
         }
-        Ok(self.read(phase, input, tools, response).await)
+        let sent = SentInput {
+            message,
+            phase,
+            input,
+            tools,
+        };
+        Ok(self.read(&sent, response).await)
     }
 
     async fn post(
@@ -219,30 +232,30 @@ impl AgUiAgent {
     }
 
     /// Counts what the agent was told, once it shows that it has listened.
-    fn count(&self, input: &Value, phase: &PhaseView, tools: &[AnsweredTool]) {
-        for (kind, name) in carriers(input) {
-            self.context.delivered_in(phase, kind, name);
+    fn count(&self, sent: &SentInput<'_>) {
+        let (context, message) = (&self.context, Some(sent.message));
+        for (kind, name) in carriers(sent.input) {
+            context.counted_in(sent.phase, kind, name, message);
         }
         for AnsweredTool {
             name,
             phase,
             branch,
-        } in tools
+        } in sent.tools
         {
             let kind = CarrierKind::FrontendToolResult;
-            self.context.delivered_branch(phase, kind, name, branch);
+            context.counted_branch(phase, kind, name, branch, message);
         }
     }
 
     async fn read(
         &self,
-        phase: &PhaseView,
-        input: &Value,
-        tools: &[AnsweredTool],
+        sent: &SentInput<'_>,
         response: StreamedResponse,
     ) -> Option<PendingToolCalls> {
-        let messages = input.get("messages").and_then(Value::as_array).cloned();
-        let schemas = tool_schemas(input);
+        let messages = sent.input.get("messages");
+        let messages = messages.and_then(Value::as_array).cloned();
+        let schemas = tool_schemas(sent.input);
         let mut reader = AgUiEventReader::new(&self.names, messages.unwrap_or_default())
             .with_tools(schemas.keys().map(ToString::to_string));
         let mut starts = Starts::new();
@@ -290,7 +303,7 @@ impl AgUiAgent {
             let opens = AgUiEventType::parse(kind).is_some_and(AgUiEventType::may_come_first);
             if !heard && !opens {
                 heard = true;
-                self.count(input, phase, tools);
+                self.count(sent);
             }
             if std::mem::take(&mut first) && !opens {
                 self.context.warn("the run begins without RUN_STARTED");

@@ -131,7 +131,7 @@ impl McpServerService {
             if let Some(delay) = begun.phase.delivery.delay {
                 tokio::time::sleep(delay).await;
             }
-            let text = self.written(&call, &begun, &outcome);
+            let (text, _) = self.written(&call, &begun, &outcome);
             let note = self.note(&begun, &call);
             Some((text, note, begun.advances))
         });

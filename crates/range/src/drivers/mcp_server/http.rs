@@ -338,9 +338,10 @@ impl McpServerHttp {
             }
         }
         let status = StatusCode::from_u16(outcome.status()).unwrap_or(StatusCode::OK);
-        let text = service.written(&call, &begun, outcome);
+        let (text, message) = service.written(&call, &begun, outcome);
         if delivery.slow_stream.is_none() && !delivery.abrupt_close {
-            let unread = service.note(&begun, &call).handed_over();
+            let note = service.note(&begun, &call).numbered(message);
+            let unread = note.handed_over();
             let advances = std::mem::take(&mut begun.advances);
             return Reply::json(status, text)
                 .with_guard(advances)
@@ -351,7 +352,7 @@ impl McpServerHttp {
         let background = Arc::clone(service);
         let started = service.spawn(async move {
             let delivery = &begun.phase.delivery;
-            let note = background.note(&begun, &call);
+            let note = background.note(&begun, &call).numbered(message);
             // A client that is gone was told nothing.
             let _ = write_body(writer, &text, &note, delivery, background.patience()).await;
         });

@@ -66,8 +66,8 @@ impl McpServerService {
         if let Some(delay) = delivery.delay {
             tokio::time::sleep(delay).await;
         }
-        let text = self.written(call, begun, &outcome);
-        let note = self.note(begun, call);
+        let (text, message) = self.written(call, begun, &outcome);
+        let note = self.note(begun, call).numbered(message);
         outlet
             .reply(&text, &note, delivery, self.patience())
             .await?;
@@ -75,26 +75,24 @@ impl McpServerService {
         Ok(())
     }
 
-    /// Records an answer and writes it down.
+    /// Records an answer and writes it down. The number is that of the answer in the trace.
     pub(super) fn written(
         &self,
         call: &ServerCall,
         begun: &AcceptedRequest,
         outcome: &CallReply,
-    ) -> String {
-        let (phase, direction) = (&begun.phase, Direction::Response);
-        match outcome {
-            CallReply::Result(result) => {
-                self.context
-                    .sent(phase, &call.method, direction, result, None);
-            }
-            CallReply::Error(_) => {
-                let content = outcome.content();
-                self.context
-                    .sent(phase, &call.method, direction, &content, None);
-            }
-        }
-        phase.delivery.shape(outcome.to_text(&call.id))
+    ) -> (String, u64) {
+        let phase = &begun.phase;
+        let sent = |content: &Value| {
+            let (method, direction) = (&call.method, Direction::Response);
+            let context = &self.context;
+            context.sent_numbered(phase, method, direction, content, None)
+        };
+        let message = match outcome {
+            CallReply::Result(result) => sent(result),
+            CallReply::Error(_) => sent(&outcome.content()),
+        };
+        (phase.delivery.shape(outcome.to_text(&call.id)), message)
     }
 
     /// Does what has to happen before the answer, and returns that.
