@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use proofhouse_campaign::library::{Scenario, attacks};
 use proofhouse_oatf::{Mode, did_you_mean};
 use proofhouse_report::coverage::{LibraryCoverage, scenario_line, scenario_value};
+use serde_json::Value;
 
 use crate::exit_code::Exit;
 use crate::output::{CommandError, StdoutData};
@@ -121,7 +122,8 @@ impl ScenariosList {
         let mut data = StdoutData::new();
         match self.format {
             ScenariosFormat::Json => {
-                data.json(&found.iter().map(|it| scenario_value(it)).collect())?
+                let found: Vec<Value> = found.iter().map(|it| scenario_value(it)).collect();
+                data.json(&found.into())?;
             }
             ScenariosFormat::Human => {
                 for it in found {
