@@ -144,7 +144,7 @@ pub fn is_cases_file(path: &Path) -> bool {
 ///
 /// let (_, findings) = read(&text.replace("ignores", "ignored"));
 /// let finding = findings[0].to_string();
-/// assert_eq!(finding, "error[LC-005] 3:11 cases[0].kind: `kind` is not one of those that are known");
+/// assert_eq!(finding, "error[LC-005] 3:11 cases[0].kind: `ignored` is not a value of `kind`");
 /// assert_eq!(findings[0].help.as_deref(), Some("did you mean `ignores`?"));
 /// ```
 #[must_use]

@@ -36,6 +36,7 @@ pub fn json_schema() -> Value {
         "anyOf": [
             schema::reference(OPERATOR.name),
             {"type": "object", "description": "All settings.", "not": {"anyOf": keys}},
+            {"type": "null", "description": "An empty file: no settings."},
         ],
         "$defs": defs,
     })
