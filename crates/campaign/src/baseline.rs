@@ -501,5 +501,11 @@ mod tests {
         assert_eq!(comparison.gate(), Gate::NothingProved);
         let same = compare(&now, &now, "before.json", 0.05);
         assert_eq!((same.incomparable, same.gate()), (None, Gate::Passed));
+        assert_eq!(same.obstacle(), None);
+        let nothing = result(vec![run("A", "s", 1, RunOutcome::Inconclusive)]);
+        let comparison = compare(&now, &nothing, "before.json", 0.05);
+        assert_eq!(comparison.incomparable, None);
+        let obstacle = comparison.obstacle().unwrap();
+        assert!(obstacle.contains("no attack has conclusive"), "{obstacle}");
     }
 }

@@ -224,11 +224,16 @@ impl Comparison {
     /// Why nothing is compared and what to do, for people, where that is so.
     #[must_use]
     pub fn obstacle(&self) -> Option<String> {
-        let incomparable = self.incomparable?;
-        Some(match &self.advice {
-            Some(advice) => format!("{}; {advice}", incomparable.cause()),
-            None => incomparable.reason(),
-        })
+        match (self.incomparable, &self.advice) {
+            (Some(incomparable), Some(advice)) => {
+                Some(format!("{}; {advice}", incomparable.cause()))
+            }
+            (Some(incomparable), None) => Some(incomparable.reason()),
+            (None, _) => {
+                let nothing = "no attack has conclusive runs in both campaigns";
+                self.subjects.is_empty().then(|| nothing.to_owned())
+            }
+        }
     }
 
     /// The subjects that have changed as a whole.
