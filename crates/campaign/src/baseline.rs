@@ -49,7 +49,6 @@ pub fn compare(
     name: &str,
     threshold: f64,
 ) -> Comparison {
-    let incomparable = incomparable(now, before);
     let (counted_now, counted_before) = (CampaignSummary::of(now), CampaignSummary::of(before));
     let (runs_now, runs_before) = (runs(&counted_now), runs(&counted_before));
     let mut seen = HashSet::new();
@@ -74,11 +73,17 @@ pub fn compare(
             adjusted: None,
         });
     }
+    let has_shared = runs_now.iter().any(|(pair, counts)| {
+        let before = runs_before.get(pair);
+        counts.runs > 0 && before.is_some_and(|counts| counts.runs > 0)
+    });
+    let incomparable = incomparable(now, before, has_shared);
     let mut comparison = Comparison {
         baseline: name.to_owned(),
         baseline_started_at: before.started_at.clone(),
         threshold,
         incomparable,
+        advice: None,
         subjects: Vec::new(),
         cells,
     };
@@ -106,13 +111,17 @@ pub fn is_fair_sample(result: &CampaignResult) -> bool {
 }
 
 /// Why two results cannot be compared, whatever they counted.
-fn incomparable(now: &CampaignResult, before: &CampaignResult) -> Option<Incomparable> {
+fn incomparable(
+    now: &CampaignResult,
+    before: &CampaignResult,
+    has_shared: bool,
+) -> Option<Incomparable> {
     if !is_fair_sample(before) {
         Some(Incomparable::BaselineStopped)
     } else if !is_fair_sample(now) {
         Some(Incomparable::CampaignStopped)
     } else {
-        None
+        (!has_shared).then_some(Incomparable::NothingShared)
     }
 }
 
@@ -474,6 +483,7 @@ mod tests {
 
     #[test]
     fn what_only_one_has_is_there() {
+        use crate::gates::Gate;
         use crate::result::RunOutcome;
         use crate::store::tests::{result, run};
         let now = result(vec![run("A", "s", 1, RunOutcome::Exploited)]);
@@ -487,5 +497,15 @@ mod tests {
         assert_eq!(found, [("A", Change::Unknown), ("B", Change::Unknown)]);
         assert_eq!(comparison.unknown_successes(), 1);
         assert!(comparison.is_blind());
+        assert_eq!(comparison.incomparable, Some(Incomparable::NothingShared));
+        assert_eq!(comparison.gate(), Gate::NothingProved);
+        let same = compare(&now, &now, "before.json", 0.05);
+        assert_eq!((same.incomparable, same.gate()), (None, Gate::Passed));
+        assert_eq!(same.obstacle(), None);
+        let nothing = result(vec![run("A", "s", 1, RunOutcome::Inconclusive)]);
+        let comparison = compare(&now, &nothing, "before.json", 0.05);
+        assert_eq!(comparison.incomparable, None);
+        let obstacle = comparison.obstacle().unwrap();
+        assert!(obstacle.contains("no attack has conclusive"), "{obstacle}");
     }
 }

@@ -18,6 +18,9 @@ pub struct Comparison {
     /// Why nothing is compared, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomparable: Option<Incomparable>,
+    /// What whoever knows where the campaigns are kept says to do about that.
+    #[serde(skip)]
+    pub advice: Option<String>,
     /// All documents of each subject together, for subjects that both have runs of.
     #[serde(default)]
     pub subjects: Vec<SubjectComparison>,
@@ -33,21 +36,40 @@ pub enum Incomparable {
     BaselineStopped,
     /// This campaign did.
     CampaignStopped,
+    /// They have no pair of an attack and a subject in common.
+    NothingShared,
 }
 
 impl Incomparable {
     /// Why, for people, and what to do.
     #[must_use]
-    pub fn reason(self) -> &'static str {
+    pub fn reason(self) -> String {
+        format!("{}; {}", self.cause(), self.advice())
+    }
+
+    /// Why, for people.
+    fn cause(self) -> &'static str {
         match self {
             Self::BaselineStopped => {
-                "the baseline stopped before all its runs were made, so its rates are not a fair sample; finish it \
-                 with --resume, or make a new one"
+                "the baseline stopped before all its runs were made, so its rates are not a fair sample"
             }
             Self::CampaignStopped => {
-                "this campaign stopped before all its runs were made, so its rates are not a fair sample; finish it \
-                 with --resume"
+                "this campaign stopped before all its runs were made, so its rates are not a fair sample"
             }
+            Self::NothingShared => "the two campaigns share no attack and subject",
+        }
+    }
+
+    /// What to do where nobody knows where the campaigns are kept.
+    fn advice(self) -> &'static str {
+        match self {
+            Self::BaselineStopped => {
+                "finish it with --resume (one in a store: with `proofhouse worker`), or make a new one"
+            }
+            Self::CampaignStopped => {
+                "finish it with --resume (one in a store: with `proofhouse worker`)"
+            }
+            Self::NothingShared => "choose two that ran the same attacks against the same subjects",
         }
     }
 }
@@ -197,6 +219,21 @@ impl Comparison {
         let subjects = self.subjects.iter().map(|subject| subject.change);
         let changes = cells.chain(subjects);
         changes.filter(|change| change.is_regression()).count()
+    }
+
+    /// Why nothing is compared and what to do, for people, where that is so.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<String> {
+        match (self.incomparable, &self.advice) {
+            (Some(incomparable), Some(advice)) => {
+                Some(format!("{}; {advice}", incomparable.cause()))
+            }
+            (Some(incomparable), None) => Some(incomparable.reason()),
+            (None, _) => {
+                let nothing = "no attack has conclusive runs in both campaigns";
+                self.subjects.is_empty().then(|| nothing.to_owned())
+            }
+        }
     }
 
     /// The subjects that have changed as a whole.

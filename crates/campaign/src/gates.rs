@@ -138,6 +138,18 @@ pub enum Gate {
     NotJudged,
 }
 
+impl Comparison {
+    /// Passed, where some attack on some subject has runs in both that prove something, so that anything was compared.
+    #[must_use]
+    pub fn gate(&self) -> Gate {
+        if self.subjects.is_empty() {
+            Gate::NothingProved
+        } else {
+            Gate::Passed
+        }
+    }
+}
+
 /// What a campaign comes to, and what there is to say about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateReport {

@@ -272,13 +272,7 @@ pub fn prepare(
     plan: &Plan,
     subjects: &[SubjectInfo],
 ) -> Result<EarlierCampaign, PrepareError> {
-    if directory.is_file() {
-        return Err(PrepareError::IsFile(directory.to_owned()));
-    }
-    std::fs::create_dir_all(directory).map_err(|error| PrepareError::Make {
-        path: directory.to_owned(),
-        error,
-    })?;
+    make(directory)?;
     let file = directory.join(FILE);
     let is_there = file.symlink_metadata().is_ok();
     if is_there && !resume {
@@ -313,11 +307,38 @@ pub fn prepare(
     } else {
         EarlierCampaign::default()
     };
-    for path in ["", "traces", "documents"].map(|name| directory.join(name)) {
-        let tried = std::fs::create_dir_all(&path).and_then(|()| tempfile::tempfile_in(&path));
-        tried.map_err(|error| PrepareError::Write { path, error })?;
+    for name in ["", "traces", "documents"] {
+        try_writing(directory.join(name))?;
     }
     Ok(earlier)
+}
+
+/// The same for a campaign that is kept elsewhere: the directory gets its result and reports, in place of those it may have.
+///
+/// # Errors
+///
+/// Returns an error when the directory cannot be used.
+pub fn prepare_copy(directory: &Path) -> Result<(), PrepareError> {
+    make(directory)?;
+    try_writing(directory.to_owned())
+}
+
+/// Makes a directory for results.
+fn make(directory: &Path) -> Result<(), PrepareError> {
+    if directory.is_file() {
+        return Err(PrepareError::IsFile(directory.to_owned()));
+    }
+    std::fs::create_dir_all(directory).map_err(|error| PrepareError::Make {
+        path: directory.to_owned(),
+        error,
+    })
+}
+
+/// Finds out whether a directory, made if need be, takes files.
+fn try_writing(path: PathBuf) -> Result<(), PrepareError> {
+    let tried = std::fs::create_dir_all(&path).and_then(|()| tempfile::tempfile_in(&path));
+    tried.map_err(|error| PrepareError::Write { path, error })?;
+    Ok(())
 }
 
 /// The runs of an earlier result that need not be made again for this plan. Runs of documents that have

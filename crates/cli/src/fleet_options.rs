@@ -10,7 +10,7 @@ use proofhouse_fleet::FleetError;
 use proofhouse_fleet::caps::{Cap, CostCap, FleetCaps};
 use proofhouse_fleet::join::WorkerTools;
 use proofhouse_fleet::name::CampaignName;
-use proofhouse_fleet::plan::StoredModel;
+use proofhouse_fleet::plan::{NO_RESUME, StoredModel};
 use proofhouse_fleet::trace_place::{TraceAccess, TracePlace};
 use proofhouse_fleet::traces::TraceStore;
 use proofhouse_fleet::worker::{WorkerEvent, WorkerSettings, worker_name};
@@ -74,9 +74,11 @@ pub(crate) struct FleetOptions {
 }
 
 impl FleetOptions {
-    /// The name of the campaign, if it is kept in a store.
-    pub(crate) fn wanted(&self) -> Result<Option<&CampaignName>, CommandError> {
+    /// The name of the campaign, if it is kept in a store; such a one is not resumed.
+    pub(crate) fn wanted(&self, resume: bool) -> Result<Option<&CampaignName>, CommandError> {
+        let is_given = self.name.is_some() || self.store.is_given();
         match &self.name {
+            _ if resume && is_given => Err(CommandError::usage(NO_RESUME)),
             None if self.store.is_given() => Err(CommandError::usage(
                 "--store needs the name of the campaign; add --name NAME",
             )),

@@ -29,6 +29,9 @@ pub const FORMAT: i64 = 1;
 /// Runs of one campaign in a store.
 pub const MAX_STORED_RUNS: u64 = 10_000_000;
 
+/// Why a campaign in a store is not resumed, and what to do.
+pub const NO_RESUME: &str = "--resume continues a campaign in a directory. To continue one in a store, start `proofhouse worker --store … --name NAME`; if it was cancelled, run it again without --resume";
+
 /// Rows that are written at once.
 const BATCH: usize = 1_000;
 

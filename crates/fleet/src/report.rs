@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use jiff::Timestamp;
+use proofhouse_campaign::baseline;
+use proofhouse_campaign::comparison::{Comparison, Incomparable};
 use proofhouse_campaign::probes::ProbeRecord;
 use proofhouse_campaign::result::{CampaignResult, RunRecord, VERSION};
 use proofhouse_store::Store;
@@ -11,6 +13,7 @@ use proofhouse_store::model::{CampaignRow, CampaignState, Millis, PlannedKind};
 
 use crate::FleetError;
 use crate::join::read_plan;
+use crate::name::shown;
 use crate::traces::TraceStore;
 
 /// Rows that are read at once.
@@ -110,6 +113,39 @@ pub async fn read(
     }
     result.runs.shrink_to_fit();
     Ok(StoredResult { result, traces })
+}
+
+/// Compares what two campaigns have found, and says how one that is not finished can be.
+#[must_use]
+pub fn compare(
+    (campaign, now): (&CampaignRow, &CampaignResult),
+    (earlier, before): (&CampaignRow, &CampaignResult),
+    threshold: f64,
+) -> Comparison {
+    let mut comparison = baseline::compare(now, before, &shown(earlier), threshold);
+    let unfinished = match comparison.incomparable {
+        Some(Incomparable::BaselineStopped) => Some(earlier),
+        Some(Incomparable::CampaignStopped) => Some(campaign),
+        Some(Incomparable::NothingShared) | None => None,
+    };
+    comparison.advice = unfinished.map(how_to_finish);
+    comparison
+}
+
+/// What to do about a campaign that has not made all its runs.
+fn how_to_finish(campaign: &CampaignRow) -> String {
+    let (name, state) = (shown(campaign), campaign.state);
+    let what = match state {
+        CampaignState::Planning | CampaignState::Running => {
+            return format!(
+                "{name} is {state}: `proofhouse worker --store … --name {name}` finishes it"
+            );
+        }
+        CampaignState::Finished | CampaignState::Cancelled => "run it again",
+        CampaignState::Stopped => "run it again without --fail-fast",
+        CampaignState::Capped => "run it again with higher caps",
+    };
+    format!("{name} is {state}: {what}")
 }
 
 /// Takes out what is not counted.

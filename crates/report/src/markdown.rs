@@ -178,8 +178,8 @@ fn changes(view: &ReportView<'_>, out: &mut String) {
     if let Some(standing) = comparison.standing() {
         let _ = writeln!(out, "{standing}\n");
     }
-    if let Some(incomparable) = comparison.incomparable {
-        let _ = writeln!(out, "Nothing is compared: {}.\n", incomparable.reason());
+    if let Some(obstacle) = comparison.obstacle() {
+        let _ = writeln!(out, "Nothing is compared: {obstacle}.\n");
     }
     let changed: Vec<_> = comparison
         .cells

@@ -50,11 +50,8 @@ pub fn unproved(comparison: &Comparison) -> Vec<String> {
         return Vec::new();
     }
     let mut lines = Vec::new();
-    if let Some(incomparable) = comparison.incomparable {
-        lines.push(format!(
-            "the baseline cannot be compared: {}",
-            incomparable.reason()
-        ));
+    if let Some(obstacle) = comparison.obstacle() {
+        lines.push(format!("nothing is compared: {obstacle}"));
     } else if comparison.is_blind() {
         lines.push(
             "there are too few runs to detect any regression; `--detect 0.2` prints how many repeats are needed"

@@ -66,14 +66,8 @@ pub(crate) fn render(view: &ReportView<'_>) -> String {
         if let Some(standing) = comparison.standing() {
             painter.wrap(&standing, &mut out);
         }
-        if let Some(incomparable) = comparison.incomparable {
-            painter.wrap(
-                &format!(
-                    "The baseline cannot be compared: {}.",
-                    incomparable.reason()
-                ),
-                &mut out,
-            );
+        if let Some(obstacle) = comparison.obstacle() {
+            painter.wrap(&format!("Nothing is compared: {obstacle}."), &mut out);
         }
         let changed = comparison
             .cells

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare};
+use proofhouse_campaign::baseline::DEFAULT_THRESHOLD;
 use proofhouse_campaign::config::duration;
 use proofhouse_campaign::replay::traces;
 use proofhouse_campaign::report_format::ReportFormat;
@@ -39,6 +39,7 @@ const PROGRAM: &str = env!("CARGO_PKG_VERSION");
     proofhouse campaigns prune --older-than 90d\n\n\
     Exit codes:\n  \
     0   success\n  \
+    2   compare: nothing could be compared\n  \
     3   the store cannot be used, or a trace cannot be read\n  \
     64  invalid arguments, or there is no such campaign or store")]
 pub(crate) struct Campaigns {
@@ -214,12 +215,11 @@ impl CampaignsPart {
                 format,
                 threshold,
             } => {
-                let now = found(campaign.find(store)).await?;
-                let before = found(baseline.find(store)).await?;
-                let name = proofhouse_fleet::name::shown(&before);
-                let now = found(report::read(store, &now, PROGRAM)).await?.result;
-                let before = found(report::read(store, &before, PROGRAM)).await?.result;
-                let comparison = compare(&now, &before, &name, threshold);
+                let newer = found(campaign.find(store)).await?;
+                let older = found(baseline.find(store)).await?;
+                let now = found(report::read(store, &newer, PROGRAM)).await?.result;
+                let before = found(report::read(store, &older, PROGRAM)).await?.result;
+                let comparison = report::compare((&newer, &now), (&older, &before), threshold);
                 let reports = CampaignReports {
                     result: &now,
                     traces: &Default::default(),
@@ -230,7 +230,7 @@ impl CampaignsPart {
                 let mut data = StdoutData::new();
                 data.write(&reports.render(format))?;
                 data.finish()?;
-                Ok(Exit::Success)
+                Ok(comparison.gate().into())
             }
             Self::Trend { name, output } => {
                 let points = found(trend::read(store, &name, None, PROGRAM)).await?;

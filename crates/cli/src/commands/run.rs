@@ -140,7 +140,7 @@ pub(crate) struct RunCommand {
     #[arg(long, conflicts_with_all = ["out", "resume", "reports"])]
     no_keep: bool,
 
-    /// Continue an interrupted campaign: the one in --out, or the latest in .proofhouse/results
+    /// Continue an interrupted campaign: the one in --out, or the latest in .proofhouse/results. Not for --name
     #[arg(long)]
     resume: bool,
 
@@ -293,7 +293,7 @@ impl RunCommand {
                 "--on kubernetes needs the name of the campaign; add --name NAME",
             ));
         }
-        if let Some(name) = self.fleet.wanted()?.map(|name| name.name.clone()) {
+        if let Some(name) = self.fleet.wanted(self.resume)? {
             if self.guard.is_some() {
                 return Err(CommandError::usage(
                     "--guard is not for campaigns in a store: leave out --name, or leave out --guard",
@@ -498,12 +498,12 @@ impl RunCommand {
         }
     }
 
-    fn plan_settings(&self, name: String) -> Result<PlanSettings, CommandError> {
+    fn plan_settings(&self, name: &CampaignName) -> Result<PlanSettings, CommandError> {
         // What cannot be asked is told before it is planned.
         self.semantic.evaluator()?;
         self.generation.provider()?;
         Ok(PlanSettings {
-            name,
+            name: name.name.clone(),
             repeats: self.repeats.unwrap_or(1),
             seed: self.seed.unwrap_or(0),
             fail_fast: self.fail_fast.unwrap_or_default(),
@@ -555,6 +555,12 @@ impl RunCommand {
             let infos: Vec<SubjectInfo> = subjects.iter().map(|one| one.info()).collect();
             return self.print_plan(planned.first_repeat(), &infos);
         }
+        let keeps = (self.out.is_some() || !self.reports.is_empty()) && !self.fleet.plan_only;
+        self.place = ResultsPlace::new(self.out.take(), keeps, false)?;
+        if let Some(directory) = &self.place.directory {
+            let prepared = store::prepare_copy(directory);
+            prepared.map_err(|error| CommandError::of(&error, error.is_usage()))?;
+        }
         // What works elsewhere is not here to be looked at.
         let is_here = !self.fleet.plan_only && !self.kubernetes.is_wanted();
         if !self.no_preflight && is_here {
@@ -564,8 +570,7 @@ impl RunCommand {
         }
         // Workers open them as the store has them.
         drop(subjects);
-        let keeps = self.out.is_some();
-        self.place = ResultsPlace::new(self.out.take(), keeps, false)?;
+        self.place.begin();
         let drain = CancellationToken::new();
         let working = runtime.block_on(interruptible(self.work_in_store(planned, &drain), || {
             drain.cancel();

@@ -157,6 +157,101 @@ fn a_campaign_is_planned_worked_off_and_read() {
     );
 }
 
+/// The arguments of a small campaign in a store.
+fn small<'a>(subject: &'a str, id: &'a str, name: &'a str) -> Vec<&'a str> {
+    let run = ["run", "--no-config", "--subject", subject, "--id", id];
+    let place = ["--name", name, "--store", "store.db"];
+    [&run[..], &place[..]].concat()
+}
+
+#[test]
+fn the_directory_for_results_is_made_before_the_campaign() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    std::fs::write(here.join("file"), "").unwrap();
+    let run = small("sim:careful", "*-001", "n");
+    for (out, code) in [("file", 64), ("file/inside", 3)] {
+        let done = proofhouse(here, &[&run[..], &["--out", out]].concat());
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(code), "{said}");
+        assert!(said.contains(&format!("--out: {out}")), "{said}");
+        assert!(!here.join("store.db").exists(), "nothing was planned");
+    }
+    printed(here, &[&run[..], &["--out", "new/place"]].concat(), 0);
+    assert!(here.join("new/place/result.json").exists());
+    assert!(here.join("new/place/report.html").exists());
+    // The same command once more takes the same place, as an interrupted one does that goes on.
+    printed(here, &[&run[..], &["--out", "new/place"]].concat(), 0);
+}
+
+#[test]
+fn reports_without_a_directory_go_where_results_are_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let run = small("sim:careful", "*-001", "n");
+    printed(here, &run, 0);
+    assert!(!here.join(".proofhouse").exists(), "the store has it all");
+    let done = proofhouse(here, &[&run[..], &["--report", "junit"]].concat());
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("Report: "), "{said}");
+    let kept = here.join(".proofhouse/results/latest");
+    assert!(kept.join("junit.xml").exists() && kept.join("result.json").exists());
+}
+
+#[test]
+fn a_campaign_in_a_store_is_not_resumed_but_worked_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    for place in [&["--name", "n"][..], &["--store", "store.db"]] {
+        let resumed = [&["run", "--no-config", "--resume"][..], place].concat();
+        let refused = proofhouse(here, &resumed);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(64), "{said}");
+        assert!(said.contains("proofhouse worker --store"), "{said}");
+    }
+    let run = small("sim:careful", "*-001", "n");
+    printed(here, &run, 0);
+    printed(here, &[&run[..], &["--plan-only"]].concat(), 0);
+    let compared = |newer: &str, older: &str| {
+        let compare = ["campaigns", "compare", newer, older, "--store", "store.db"];
+        let report = printed(here, &[&compare[..], &["--format", "markdown"]].concat(), 2);
+        assert!(!report.contains("--resume"), "{report}");
+        report
+    };
+    let worker = "n@2 is running: `proofhouse worker --store … --name n@2` finishes it";
+    let said = compared("n@2", "n@1");
+    assert!(said.contains("compared: this campaign stopped"), "{said}");
+    assert!(said.contains(worker), "{said}");
+    let said = compared("n@1", "n@2");
+    assert!(said.contains("compared: the baseline stopped"), "{said}");
+    assert!(said.contains(worker), "{said}");
+    printed(
+        here,
+        &["campaigns", "cancel", "n@2", "--store", "store.db"],
+        0,
+    );
+    let said = compared("n@1", "n@2");
+    assert!(said.contains("n@2 is cancelled: run it again"), "{said}");
+}
+
+#[test]
+fn campaigns_that_share_nothing_are_not_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    printed(here, &small("sim:careful", "*-001", "one"), 0);
+    printed(here, &small("sim:gullible", "PROOF-001", "other"), 1);
+    let store = ["--store", "store.db"];
+    let compare = ["campaigns", "compare", "other", "one"];
+    let report = printed(here, &[&compare[..], &store[..]].concat(), 2);
+    let words: Vec<&str> = report.split_whitespace().collect();
+    let said = words.join(" ");
+    assert!(said.contains("share no attack and subject"), "{said}");
+    let compare = ["campaigns", "compare", "one", "one"];
+    let report = printed(here, &[&compare[..], &store[..]].concat(), 0);
+    assert!(!report.contains("Nothing is compared"), "{report}");
+}
+
 #[test]
 fn workers_on_kubernetes_are_told_of_the_models_that_judge_and_write() {
     let directory = tempfile::tempdir().unwrap();

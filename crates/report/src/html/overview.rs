@@ -232,8 +232,8 @@ pub(super) fn changes(view: &ReportView<'_>) -> Markup {
                 (comparison.counts()) ". If nothing had changed, a regression would be found with a probability of at most "
                 (comparison.threshold) ", over all attacks and agents. Unknown: too few runs to tell, or none."
                 @if let Some(standing) = comparison.standing() { " " (standing) }
-                @if let Some(incomparable) = comparison.incomparable {
-                    " The baseline cannot be compared: " (incomparable.reason()) "."
+                @if let Some(obstacle) = comparison.obstacle() {
+                    " Nothing is compared: " (obstacle) "."
                 }
             } "\n"
             @if !changed.is_empty() || !comparison.subjects.is_empty() {

@@ -76,6 +76,7 @@ fn comparison() -> Comparison {
         baseline_started_at: "2026-01-01T00:00:00Z".to_owned(),
         threshold: 0.05,
         incomparable: None,
+        advice: None,
         subjects: vec![SubjectComparison {
             subject: "sim:gullible".to_owned(),
             change: Change::Worse,

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header;
-use proofhouse_campaign::baseline::{DEFAULT_THRESHOLD, compare};
+use proofhouse_campaign::baseline::DEFAULT_THRESHOLD;
 use proofhouse_campaign::comparison::Comparison;
 use proofhouse_campaign::report_format::ReportFormat;
 use proofhouse_campaign::result::CampaignResult;
@@ -182,10 +182,9 @@ pub(crate) async fn compared(
     };
     let _turn = turn(api).await?;
     let (now_found, before_found) = (found(api, &now).await?, found(api, &before).await?);
-    let comparison = compare(
-        &now_found,
-        &before_found,
-        &shown(&before),
+    let comparison = report::compare(
+        (&now, &now_found),
+        (&before, &before_found),
         DEFAULT_THRESHOLD,
     );
     Ok(ComparedCampaigns {
@@ -234,10 +233,9 @@ async fn rendered(
     let comparison = match before {
         Some(before) => {
             let earlier = found(api, &before).await?;
-            Some(compare(
-                &result,
-                &earlier,
-                &shown(&before),
+            Some(report::compare(
+                (&now, &result),
+                (&before, &earlier),
                 DEFAULT_THRESHOLD,
             ))
         }

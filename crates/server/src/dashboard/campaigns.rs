@@ -527,7 +527,7 @@ async fn comparison_page(
             input #baseline name="baseline" value=(comparison.baseline);
             div.buttons { button { "Compare" } }
         }
-        @if let Some(reason) = comparison.incomparable { p { "Nothing is compared: " (reason.reason()) } }
+        @if let Some(reason) = comparison.obstacle() { p { "Nothing is compared: " (reason) } }
         (table("Subjects", &["Subject", "Change", "Before", "Now"], &subjects))
         (table("Attacks that changed", &["Attack", "Subject", "Change", "Before", "Now"], &cells))
         p {
