@@ -76,8 +76,7 @@ impl WiringStep {
             }
             Self::Answer => "Check the key, the address and the name of the agent's model.",
             Self::Task => {
-                "Check that the agent passes the prompt to its model and may call the tools it is offered; \
-                 `proofhouse replay` shows the messages."
+                "Check that the agent passes the prompt to its model and may call the tools it is offered."
             }
         }
     }
@@ -175,7 +174,12 @@ impl PreflightFailure {
                 &[]
             }
         };
-        let sentences = std::iter::once(usual).chain(hints.iter().map(String::as_str));
+        // There is no result yet that `replay` could read.
+        let recorded = (self.step == WiringStep::Task && self.trace.is_some())
+            .then_some("Each line of the recording is a message, as JSON.");
+        let sentences = std::iter::once(usual)
+            .chain(recorded)
+            .chain(hints.iter().map(String::as_str));
         let sentences: Vec<&str> = sentences.filter(|text| !text.is_empty()).collect();
         sentences.join(" ")
     }
@@ -380,6 +384,16 @@ mod tests {
                 stderr: Some(stderr.to_owned()),
                 trace: None,
             };
+            let mut task = failure.clone();
+            task.step = WiringStep::Task;
+            assert!(task.advice().ends_with("tools it is offered."));
+            task.trace = Some("traces/a.jsonl".to_owned());
+            // What is named works without a result.
+            let given = task.advice();
+            assert!(
+                given.ends_with("as JSON.") && !given.contains("replay"),
+                "{given}"
+            );
             let given = failure.advice();
             assert!(
                 given.contains(advice) && given.ends_with("A hint."),

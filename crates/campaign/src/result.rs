@@ -284,6 +284,12 @@ impl RunRecord {
         why.filter(|why| !why.is_empty())
     }
 
+    /// What to do about it, by what happened in this run.
+    #[must_use]
+    pub fn advice(&self) -> Option<&'static str> {
+        Some(self.reason?.advice_for(self.why().unwrap_or_default()))
+    }
+
     /// Whether only its control run can still decide it, and that has not ended.
     #[must_use]
     pub fn is_waiting_for_control(&self) -> bool {

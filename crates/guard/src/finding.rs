@@ -117,7 +117,8 @@ codes! {
     PinRecorded = "pin_recorded" Info,
     /// The lock could not be read or written.
     PinFailed = "pin_failed" High,
-    /// A definition has characters that cannot be seen, or that change the order of others.
+    /// A definition has characters that cannot be seen, or that change the order of others; or its name has control
+    /// characters, or white space at its ends.
     HiddenText = "hidden_text" High,
     /// A name looks like another one, or mixes letters that look alike.
     LookalikeName = "lookalike_name" High,

@@ -247,10 +247,7 @@ fn remarks(view: &ReportView<'_>, out: &mut String) {
                 escape(group.subject),
                 plural(group.runs, "run"),
                 escape_up_to(group.what, MOST_OF_FIX),
-                escape_up_to(
-                    group.reason.map_or("", InconclusiveReason::advice),
-                    MOST_OF_FIX
-                ),
+                escape_up_to(group.advice.unwrap_or_default(), MOST_OF_FIX),
             );
         }
         out.push('\n');

@@ -416,8 +416,8 @@ fn lines_of_inconclusive(group: &InconclusiveGroup<'_>) -> Vec<String> {
         ),
         format!("    Attacks: {}.", ids.join(", ")),
     ];
-    if let Some(reason) = group.reason {
-        lines.push(format!("    Next: {}", reason.advice()));
+    if let Some(advice) = group.advice {
+        lines.push(format!("    Next: {advice}"));
     }
     lines
 }

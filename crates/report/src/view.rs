@@ -224,9 +224,11 @@ impl<'a> ReportView<'a> {
         let mut groups: Vec<InconclusiveGroup<'a>> = Vec::new();
         let runs = self.result.runs.iter();
         for run in runs.filter(|run| !run.twin && run.outcome == RunOutcome::Inconclusive) {
-            let known = groups
-                .iter_mut()
-                .find(|group| group.subject == run.subject && group.reason == run.reason);
+            let known = groups.iter_mut().find(|group| {
+                group.subject == run.subject
+                    && group.reason == run.reason
+                    && group.advice == run.advice()
+            });
             if let Some(group) = known {
                 group.runs += 1;
                 if !group.documents.contains(&run.document.as_str()) {
@@ -245,6 +247,7 @@ impl<'a> ReportView<'a> {
                     None => error,
                 },
                 why: run.why(),
+                advice: run.advice(),
             });
         }
         groups.sort_by_key(|group| Reverse(group.runs));
@@ -277,6 +280,8 @@ pub(crate) struct InconclusiveGroup<'a> {
     pub(crate) what: &'a str,
     /// What is known of the first run.
     pub(crate) why: Option<&'a str>,
+    /// What to do about it.
+    pub(crate) advice: Option<&'static str>,
 }
 
 impl<'a> MatrixCell<'a> {
@@ -366,6 +371,13 @@ impl<'a> MatrixCell<'a> {
     pub(crate) fn reason(&self) -> Option<InconclusiveReason> {
         let reasons = top_reasons(&self.summary.reasons);
         reasons.first().map(|(reason, _)| *reason)
+    }
+
+    /// What to do about the most frequent reason, by the first such run.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        let reason = self.reason()?;
+        let mut runs = self.attack_runs().filter(|run| run.reason == Some(reason));
+        runs.find_map(RunRecord::advice)
     }
 
     /// Why runs are inconclusive: the most frequent reason by its code, what happened, and what is known of the first

@@ -42,8 +42,8 @@ pub use open::{
 };
 pub use proofhouse_manifest::interpolate::Sealed;
 pub use subject::{
-    BenignOffers, GuardCounts, GuardInfo, LiveSubject, Pace, RunContext, Shutdown, Subject,
-    SubjectAnswer, SubjectError, SubjectInfo,
+    BenignOffers, GuardCounts, GuardInfo, LEFT_RUNNING, LiveSubject, Pace, RunContext, Shutdown,
+    Subject, SubjectAnswer, SubjectError, SubjectInfo,
 };
 
 /// Looks up a variable of the environment. Only the binary reads it; it passes this in.

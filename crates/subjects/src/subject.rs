@@ -224,6 +224,9 @@ pub struct SubjectAnswer {
     pub said_at: Option<Instant>,
 }
 
+/// How [`Shutdown::unfinished`] begins.
+pub const LEFT_RUNNING: &str = "what the command had started still ran";
+
 /// What is known of a subject when it is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shutdown {

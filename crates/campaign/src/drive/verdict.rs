@@ -144,7 +144,7 @@ impl DriveVerdict<'_> {
             "outcome": run.outcome.word(),
             "reason": run.reason.map(|reason| reason.code()),
             "explanation": run.reason.map(|reason| reason.sentence()),
-            "advice": run.reason.map(|reason| reason.advice()),
+            "advice": run.advice(),
             "why": run.why(),
             "tier": run.tier,
             "evidence": self.evidence(run).map(|(indicator, found)| json!({
@@ -201,7 +201,7 @@ impl DriveVerdict<'_> {
                 if let Some(why) = run.why() {
                     let _ = writeln!(out, "    {}", printable_line(why));
                 }
-                let _ = writeln!(out, "    {}", reason.advice());
+                let _ = writeln!(out, "    {}", run.advice().unwrap_or_default());
             }
             for (indicator, found) in self.evidence(run).take(MAX_EVIDENCE) {
                 let description = self.description(&indicator.id).unwrap_or("matched");

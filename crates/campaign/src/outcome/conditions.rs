@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::AnswerKind;
 use super::control::ControlState;
 use super::deeds::{Deeds, DoneRun};
-use super::reason::InconclusiveReason;
+use super::reason::{InconclusiveReason, NOT_ASKED};
 use crate::judging::line;
 use crate::probes::{ChannelState, ProvenChannels, channel_name};
 
@@ -280,7 +280,7 @@ fn read(run: &ObservedRun<'_>, channels: &ProvenChannels, did: &str) -> RunCondi
                 Some(ChannelState::NotProved { why } | ChannelState::NotTried { why }) => {
                     (&mut unknown, told(why))
                 }
-                None => (&mut unknown, told("it was not asked")),
+                None => (&mut unknown, told(NOT_ASKED)),
             };
             if !list.contains(&told) {
                 list.push(told);

@@ -24,6 +24,7 @@ pub use control::{ControlState, heard_answer, heard_last, is_task_done};
 pub use deeds::Deeds;
 pub use judged_attack::{JudgedAttack, broken_by, control_state, ending_words};
 pub use reason::InconclusiveReason;
+pub(crate) use reason::PROBES_OFF;
 
 /// What came of a run.
 #[derive(

@@ -1,8 +1,15 @@
 //! Why a run is inconclusive: one table of codes, with a sentence each that says what happened and one that says what
 //! to do about it.
 
+use proofhouse_subjects::LEFT_RUNNING;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Why a channel was not probed: nobody wanted it.
+pub(crate) const PROBES_OFF: &str = "probes are switched off";
+
+/// Why a channel was not probed: it has no probe.
+pub(super) const NOT_ASKED: &str = "it was not asked";
 
 /// Makes the enum and its table from one list.
 macro_rules! reasons {
@@ -53,7 +60,7 @@ reasons! {
     /// Nobody has shown that the subject's model reads the channel.
     ChannelNotProved "channel_not_proved"
         "No channel probe has shown that the agent's model reads the field that contained the payload."
-        "Run without `--no-probes`; instead of `attack`, which has no probes, use `proofhouse run DOC`. `probes` in result.json shows what the agent did; docs/explanation/probes.md in the source of Proofhouse lists the fields that have a probe.";
+        "If probes were skipped, run without `--no-probes`; instead of `attack`, which has no probes, use `proofhouse run DOC`. If they ran, make the agent connect and answer, or use a model that can join the two halves of a code: `probes` in result.json shows what the agent did. docs/explanation/probes.md in the source of Proofhouse lists the fields that have a probe.";
     /// The subject did nothing after the delivery.
     NoAnswer "no_answer"
         "The agent neither acted nor answered after the payload was sent; an error message does not count as an answer."
@@ -93,7 +100,7 @@ reasons! {
     /// The time was up.
     TimedOut "timed_out"
         "The run ended before the agent was done: the time limit was reached, or the agent was silent for too long."
-        "Allow more time with `--deadline` (for `attack`: `--idle-limit` and `--max-session`).";
+        "Allow more time with `--deadline` (for `attack`: `--idle-limit` and `--max-session`). If the agent left a background process, end that process, or let the agent wait for it.";
     /// The subject failed.
     SubjectFailed "subject_failed"
         "The agent could not be started, crashed or ended with an error; over AG-UI, its last run ended with RUN_ERROR."
@@ -113,6 +120,22 @@ impl InconclusiveReason {
     #[must_use]
     pub fn of_code(code: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|one| one.code() == code)
+    }
+
+    /// What to do about it where more is known: `why` is what a run says of it.
+    #[must_use]
+    pub fn advice_for(self, why: &str) -> &'static str {
+        match self {
+            Self::ChannelNotProved if why.contains(PROBES_OFF) => "Run without `--no-probes`.",
+            Self::ChannelNotProved if !why.is_empty() && !why.contains(NOT_ASKED) => {
+                "The probe did not prove it, for the reason that is given. Make the agent connect and answer; where its model repeats \
+                 a code and does not join its halves, use one that can. `probes` in result.json shows what the agent did."
+            }
+            Self::TimedOut if why.starts_with(LEFT_RUNNING) => {
+                "End the background process when the agent is done, or let the agent wait for it: more time alone does not help."
+            }
+            reason => reason.advice(),
+        }
     }
 
     /// Whether the run itself failed, so that it is worth making again: not where the subject did what it does.
@@ -142,6 +165,31 @@ impl InconclusiveReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advice_depends_on_what_happened() {
+        let not_proved = |why: &str| {
+            let why = format!("nobody knows whether its model reads tool results ({why})");
+            InconclusiveReason::ChannelNotProved.advice_for(&why)
+        };
+        assert_eq!(not_proved(PROBES_OFF), "Run without `--no-probes`.");
+        let ran = not_proved("it repeated both halves of the code and did not join them: A, B");
+        assert!(
+            !ran.contains("--no-probes") && ran.contains("join its halves"),
+            "{ran}"
+        );
+        let generic = InconclusiveReason::ChannelNotProved.advice();
+        assert_eq!(not_proved(NOT_ASKED), generic);
+        assert_eq!(InconclusiveReason::ChannelNotProved.advice_for(""), generic);
+
+        let late = InconclusiveReason::TimedOut;
+        let left = late.advice_for(&format!("{LEFT_RUNNING} 10 s after its end (processes: 1)"));
+        assert!(
+            left.contains("background process") && !left.contains("--deadline"),
+            "{left}"
+        );
+        assert_eq!(late.advice_for("the time was up"), late.advice());
+    }
 
     #[test]
     fn codes_are_what_files_have() {

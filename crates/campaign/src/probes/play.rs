@@ -17,6 +17,7 @@ use super::watch::{NonceWatch, ProbeSighting};
 use super::{ChannelState, DIRECTORY, ProbeRecord, channel_name, word};
 use crate::engine::CampaignSettings;
 use crate::judging::line;
+use crate::outcome::PROBES_OFF;
 use crate::plan::{Plan, PlannedRun};
 use crate::result::RunRecord;
 use crate::run::RunSetup;
@@ -92,7 +93,7 @@ impl PlannedProbes {
                 let open = probes.open.entry(subject).or_default();
                 open.waiting.push_back((place, probe));
             } else {
-                let off = probe.not_tried("probes are switched off");
+                let off = probe.not_tried(PROBES_OFF);
                 probes.known.insert(place, off);
             }
         }

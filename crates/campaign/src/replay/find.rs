@@ -35,8 +35,9 @@ pub enum FindError {
     Store(#[from] ResultStoreError),
     /// Nothing is known about the run of a recording.
     #[error(
-        "{}: there is no result.json beside its directory, so nothing is known about the run; `proofhouse scan` \
-         judges a recording alone",
+        "{}: there is no result.json beside its directory, so nothing is known about the run. Each line of the recording is a \
+         message, as JSON; `proofhouse scan {} --rules DOCUMENT` judges it by a threat document alone",
+        .0.display(),
         .0.display()
     )]
     NoResultBeside(PathBuf),

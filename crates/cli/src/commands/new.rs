@@ -93,6 +93,11 @@ impl New {
                 self.id
             ))));
         }
+        if self.name.trim().is_empty() || self.name.chars().any(char::is_control) {
+            return Err(CommandError::usage(
+                "--name: write a name of at least one character, on one line and without control characters",
+            ));
+        }
         let text = self
             .mode
             .template()

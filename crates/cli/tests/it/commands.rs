@@ -194,6 +194,10 @@ fn usage_errors_exit_with_64() {
         &["schema", "nothing"],
         &["new", "--mode", "grpc_server"],
         &["new", "--id", "lower-001"],
+        &["new", "--name", ""],
+        &["new", "--name", " "],
+        &["new", "--name", "a\u{1b}[2Jb"],
+        &["new", "--name", "two\nlines"],
         &["conformance", "no/such/dir"],
         &["conformance", "examples"],
         &["dance"],
@@ -284,6 +288,14 @@ fn new_documents_are_valid_in_every_mode() {
             made.stdout.as_bytes(),
         );
         assert_eq!(checked.stdout, "1 document: 1 valid\n", "{mode}");
+        // What it writes needs no formatting.
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("attack.yaml");
+        let path = path.to_str().unwrap();
+        let made = run(&["new", "--mode", mode, "--id", "ACME-007", "--out", path]);
+        assert_eq!(made.code, Some(0), "{}", made.stderr);
+        let checked = run(&["fmt", "--check", path]);
+        assert_eq!(checked.code, Some(0), "{mode}: {}", checked.stdout);
     }
 }
 

@@ -357,6 +357,20 @@ fn a_document_that_is_gone_is_looked_for_and_then_asked_for() {
 }
 
 #[test]
+fn a_recording_without_a_result_is_told_what_works() {
+    let campaigns = kept();
+    let name = recording(&campaigns, "R-001/sim:careful/1");
+    std::fs::remove_file(campaigns.path("out/result.json")).unwrap();
+    let output = campaigns.proofhouse(&["replay", &name]);
+    assert_eq!(code(&output), 64);
+    let said = stderr(&output);
+    let hint = format!("`proofhouse scan {name} --rules DOCUMENT`");
+    assert!(said.contains(&hint), "{said}");
+    let output = campaigns.proofhouse(&["scan", &name, "--rules", "documents/poisoned.yaml"]);
+    assert!((0..=2).contains(&code(&output)), "{}", stderr(&output));
+}
+
+#[test]
 fn a_result_from_elsewhere_does_not_make_us_read_elsewhere() {
     let campaigns = kept();
     std::fs::write(campaigns.path("secret.jsonl"), "{\"seq\":1}").unwrap();

@@ -1,9 +1,9 @@
 //! Definitions that a person is asked about: the list, the instructions or the card is held, and judged again with the answer.
 //!
 //! A yes counts for this session and for what was shown, letter by letter; `guard approve` makes it last. What cannot be shown
-//! as a whole is not asked about, but withheld.
+//! as a whole is not asked about, but withheld; nor is what the policy blocks for another reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -149,10 +149,17 @@ impl GuardSession {
         definitions: &[(String, Value)],
     ) -> Vec<AskedDefinition> {
         let mut asked: BTreeMap<usize, Option<Vec<String>>> = BTreeMap::new();
+        // A yes would change nothing about what the policy withholds anyway.
+        let blocked = examined
+            .iter()
+            .filter(|one| one.finding.decision == GuardDecision::Block);
+        let blocked: BTreeSet<usize> = blocked
+            .flat_map(|one| one.on_page.iter().copied())
+            .collect();
         let is_asked = |one: &&ExaminedDefinition| one.finding.decision == GuardDecision::Ask;
         let open = examined.iter().filter(|_| !self.pin_answers.is_closed);
         for one in open.filter(is_asked) {
-            for index in &one.on_page {
+            for index in one.on_page.iter().filter(|index| !blocked.contains(*index)) {
                 let Some((name, form)) = definitions.get(*index) else {
                     continue;
                 };

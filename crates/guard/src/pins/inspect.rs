@@ -11,7 +11,7 @@ use crate::finding::FindingCode;
 /// What makes a definition suspicious.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suspicion {
-    /// It holds characters that nobody sees.
+    /// It holds characters that nobody sees; in its name, control characters and white space at the ends count as well.
     HiddenText,
     /// Its name looks like another one.
     LookalikeName,
@@ -70,6 +70,14 @@ pub fn inspect(kind: PinKind, server: &str, items: &[Value], lock: &Lock) -> Vec
                 printable_line(name),
                 u32::from(c)
             );
+            add(Suspicion::HiddenText, Some(path), message);
+        } else if let Some(how) = hidden_in_name(name) {
+            let message = format!(
+                "the name of the {} `{}` {how}",
+                kind.noun(),
+                printable_line(name)
+            );
+            let path = kind.name_key().to_owned();
             add(Suspicion::HiddenText, Some(path), message);
         }
         // Templates of resources are addresses; they resemble each other by nature.
@@ -173,6 +181,14 @@ fn look(value: &Value, path: &mut String) -> Option<(String, char)> {
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
+}
+
+/// What nobody sees in a name, though it makes it another one: in a text of several lines, it is in order.
+fn hidden_in_name(name: &str) -> Option<String> {
+    if let Some(c) = name.chars().find(|c| c.is_control()) {
+        return Some(format!("has the control character U+{:04X}", u32::from(c)));
+    }
+    (name.trim() != name).then(|| "begins or ends with white space".to_owned())
 }
 
 fn hidden_character(text: &str) -> Option<char> {

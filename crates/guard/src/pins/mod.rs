@@ -77,11 +77,15 @@ impl PinKind {
     /// The name of a definition.
     #[must_use]
     pub fn name_of(self, item: &Value) -> Option<&str> {
-        let key = match self {
+        item.get(self.name_key())?.as_str()
+    }
+
+    /// Where the name of a definition stands.
+    const fn name_key(self) -> &'static str {
+        match self {
             Self::Tool | Self::Prompt => "name",
             Self::ResourceTemplate => "uriTemplate",
-        };
-        item.get(key)?.as_str()
+        }
     }
 }
 

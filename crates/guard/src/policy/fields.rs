@@ -62,7 +62,7 @@ pub(super) static PINS: TypeSpec = TypeSpec {
         FieldSpec::optional(
             "on_hidden",
             Kind::Choice(ON_CHANGE),
-            "Definitions with invisible or bidirectional characters, or names listed twice. Default: block.",
+            "Definitions with invisible or bidirectional characters, names with control characters or with white space at their ends, or names listed twice. Default: block.",
         ),
         FieldSpec::optional(
             "on_lookalike",

@@ -430,6 +430,39 @@ fn what_is_suspicious_is_found_without_a_lock_too() {
 }
 
 #[test]
+fn names_with_control_characters_or_white_space_at_the_ends_are_hidden_text() {
+    let directory = tempfile::tempdir().unwrap();
+    for (index, name) in ["send_mail\n", "send\tmail", " send_mail", "send_mail\u{a0}"]
+        .into_iter()
+        .enumerate()
+    {
+        let lock = directory.path().join(format!("{index}.lock"));
+        let mut tried = Tried::new(Policy::stock(), Some(&lock));
+        let odd = json!({"name": name, "description": "Sends a mail.\nTo one.", "inputSchema": {}});
+        assert_eq!(
+            tried.list_tools(&json!([odd, tools()[0]])),
+            json!([tools()[0]]),
+            "{name:?}"
+        );
+        let found = tried.findings();
+        let hidden: Vec<_> = (found.iter())
+            .filter(|finding| finding.code == FindingCode::HiddenText)
+            .collect();
+        assert_eq!(hidden.len(), 1, "{found:?}");
+        assert_eq!(hidden[0].path.as_deref(), Some("name"), "{found:?}");
+        assert!(refusal(&tried.call(name, &json!({}))).contains("not approved"));
+        let pinned = LockFile::new(&lock).read().unwrap();
+        let tools = pinned.servers["files"].listed(PinKind::Tool).unwrap();
+        assert!(!tools.contains_key(name) && tools.len() == 1, "{name:?}");
+    }
+    // White space within is seen.
+    let mut tried = Tried::new(Policy::stock(), None);
+    let plain = json!([{"name": "send mail", "description": " Sends.\n", "inputSchema": {}}]);
+    assert_eq!(tried.list_tools(&plain), plain);
+    assert_eq!(tried.codes(), []);
+}
+
+#[test]
 fn forms_of_signs_are_not_hidden_text_and_texts_in_selectors_are() {
     for (description, is_hidden) in [
         (

@@ -9,7 +9,6 @@ use super::sequence::{diagram, quote};
 use super::untrusted::{code, name, text};
 use crate::text::{amount, duration, interval, of, plural, words};
 use crate::view::{Finding, MatrixCell, ReportView};
-use proofhouse_campaign::outcome::InconclusiveReason;
 use proofhouse_campaign::result::RunRecord;
 
 /// How many attack runs are shown with their messages, all cells of the matrix together, and how many of
@@ -106,7 +105,7 @@ fn facts_of_cell(cell: &MatrixCell<'_>) -> Vec<(&'static str, Markup)> {
         html! { (of(success)) " runs, 95% interval " (interval(success)) },
     )];
     if summary.attacks.inconclusive > 0 {
-        let advice = cell.reason().map(InconclusiveReason::advice);
+        let advice = cell.advice();
         facts.push((
             "Inconclusive",
             html! {

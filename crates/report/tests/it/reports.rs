@@ -1,6 +1,7 @@
 //! Every report over one result with hostile texts: as it is kept in a file, and what must hold in it.
 
 use proofhouse_campaign::accepted::Acceptance;
+use proofhouse_campaign::outcome::{InconclusiveReason, RunOutcome};
 use proofhouse_campaign::report_format::{FORMATS, ReportFormat};
 use proofhouse_campaign::result::CampaignResult;
 use proofhouse_report::json_schema;
@@ -240,6 +241,29 @@ fn an_empty_result_is_no_problem() {
         for info in FORMATS {
             assert!(!sample.render(info.format).is_empty(), "{}", info.name);
         }
+    }
+}
+
+#[test]
+fn what_to_do_depends_on_what_happened() {
+    let mut sample = Sample::new();
+    for run in sample.result.runs.iter_mut().filter(|run| !run.twin) {
+        run.outcome = RunOutcome::Inconclusive;
+        run.reason = Some(InconclusiveReason::TimedOut);
+        run.broken = Some("what the command had started still ran 10 s after its end".to_owned());
+    }
+    for format in [
+        ReportFormat::Human,
+        ReportFormat::Markdown,
+        ReportFormat::Html,
+    ] {
+        let shown = sample.render(format);
+        let words: Vec<&str> = shown.split_whitespace().collect();
+        let shown = words.join(" ");
+        assert!(
+            shown.contains("End the background process") && !shown.contains("Allow more time with"),
+            "{shown}"
+        );
     }
 }
 

@@ -14,7 +14,7 @@ use super::workplace::Watch;
 use crate::mcp_config::Placed;
 use crate::prompt_delivery::PromptDelivery;
 use crate::spec::{CommandSpec, Urls};
-use crate::subject::{LiveSubject, Shutdown, SubjectAnswer, SubjectError};
+use crate::subject::{LEFT_RUNNING, LiveSubject, Shutdown, SubjectAnswer, SubjectError};
 
 /// How often is looked for processes that a command has left.
 const LOOK: Duration = Duration::from_millis(100);
@@ -115,7 +115,7 @@ impl LiveCommand {
         self.port = None;
         let unfinished = (self.left_running > 0).then(|| {
             format!(
-                "what the command had started still ran {} s after its end (processes: {}), and what it does later is not seen",
+                "{LEFT_RUNNING} {} s after its end (processes: {}), and what it does later is not seen",
                 self.linger.as_secs(),
                 self.left_running
             )
