@@ -125,11 +125,9 @@ impl ScenariosList {
                 let found: Vec<Value> = found.iter().map(|it| scenario_value(it)).collect();
                 data.json(&found.into())?;
             }
-            ScenariosFormat::Human => {
-                for it in found {
-                    data.line(&scenario_line(it))?;
-                }
-            }
+            ScenariosFormat::Human => found
+                .iter()
+                .try_for_each(|it| data.line(&scenario_line(it)))?,
         }
         data.finish()?;
         Ok(Exit::Success)
